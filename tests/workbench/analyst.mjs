@@ -100,7 +100,8 @@ async function chooseEngine() {
   await say('button', 'Sign out').click()
   assert.equal(await focused(), 'INPUT')
   await signIn(given.client)
-  assert.match(await page.locator('footer').innerText(), /of 600 requests left/, 'the footer has the limit of the client')
+  // The footer has the limit of the client after the first response.
+  await page.locator('footer', { hasText: /of 600 requests left/ }).waitFor()
   await go('rule')
   const choice = page.getByLabel('Eligibility engine')
   await choice.waitFor()

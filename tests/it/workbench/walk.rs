@@ -13,6 +13,8 @@ use super::people::{Person, all_people};
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
 /// The scopes of an analyst.
 const SCOPES: [&str; 3] = ["eligibility:read", "individual:read", "vocabulary:read"];
+/// The further scopes of one who proposes rules for programs.
+const PROPOSAL_SCOPES: [&str; 4] = ["eligibility:create", "group:read", "program:read", "program_membership:read"];
 
 #[test]
 fn an_analyst_goes_through_every_view() {
@@ -84,6 +86,54 @@ fn an_analyst_builds_rules_without_the_editor() {
     drop(server.stop());
 }
 
+#[test]
+fn an_analyst_tests_saves_and_proposes_rules() {
+    let Some(browser) = Browser::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let people = all_people();
+    let server = serve(folder.path(), &data_dir, &people);
+    let scopes = [&SCOPES[..], &PROPOSAL_SCOPES].concat();
+    let client = client_with(&data_dir, "600", &scopes);
+    let rule = "is_female(me) && age_years(me.birth_date) >= 60";
+    let (identifier, name) = ("urn:svc:vocab:id-type#tax_id|PENSION", "Pension of the state");
+    let of_program = ["--identifier", identifier, "--name", name, "--target-type", "individual", "--eligibility", rule];
+    drop(process::run(&data_dir, &[&["program", "create"][..], &of_program].concat()).expect_success());
+
+    let year = this_year();
+    let count = |by_a: &dyn Fn(Option<bool>) -> bool, by_b: Option<bool>| {
+        count_of(&people, |person| by_a(person.is_woman_of(60, year)) && person.is_poor_of(65, year) == by_b)
+    };
+    let given = json!({
+        "url": server.url,
+        "chromium": browser.chromium,
+        "pictures": artifacts::pictures("workbench-keep"),
+        "client": {"client_id": client.id, "client_secret": client.secret},
+        "rule": rule,
+        "other": "age_years(me.birth_date) >= 65 && me.income.amount < 1000.0",
+        "program": name,
+        "eligible": "W-0002",
+        "moves": {
+            "gained": count(&|outcome| outcome != Some(true), Some(true)),
+            "refused": count(&|outcome| outcome == Some(true), Some(false)),
+        },
+    });
+    browser.walk("keep.mjs", &given.to_string(), |what| match what {
+        "accept" => accept_draft(&data_dir, &format!("Program/{identifier}")),
+        other => panic!("unknown step `{other}`"),
+    });
+    drop(server.stop());
+}
+
+/// Accepts the only open draft for that program.
+fn accept_draft(data_dir: &Path, program: &str) {
+    let list = ["rule-draft", "list", "--status", "open", "--program", program, "--json"];
+    let drafts = process::run(data_dir, &list).expect_success().json();
+    let [draft] = drafts["data"].as_array().unwrap().as_slice() else { panic!("not one draft: {drafts}") };
+    let (id, version) = (draft["id"].as_str().unwrap(), draft["version"].to_string());
+    drop(process::run(data_dir, &["rule-draft", "accept", id, "--if-version", &version]).expect_success());
+}
+
 /// A server with those people.
 fn serve(folder: &Path, data_dir: &Path, people: &[Person]) -> Server {
     let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
@@ -121,8 +171,12 @@ fn an_administrator_installs_a_plugin_and_removes_it() {
 }
 
 fn client(data_dir: &Path, per_minute: &str) -> Credentials {
+    client_with(data_dir, per_minute, &SCOPES)
+}
+
+fn client_with(data_dir: &Path, per_minute: &str, scopes: &[&str]) -> Credentials {
     let mut arguments = vec!["client", "create", "--name", "analyst", "--rate-limit-per-minute", per_minute, "--json"];
-    arguments.extend(SCOPES.iter().flat_map(|scope| ["--scope", scope]));
+    arguments.extend(scopes.iter().flat_map(|scope| ["--scope", *scope]));
     Credentials::read(&process::run(data_dir, &arguments).expect_success().json())
 }
 

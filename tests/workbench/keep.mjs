@@ -1,0 +1,246 @@
+// Drives a browser through the life of a rule: started from an example, tested, saved as a file and as a draft, shared, proposed
+// for a program, tried on other facts and compared. Steps of the administrator are requested from the test that runs this.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+
+import { accessible, given, go, lead, look, lookAtAll, page, please, step } from './leader.mjs'
+
+const EXAMPLE = 'Old-age pension'
+const CHANGED = 'age_years(me.birth_date) >= 65 || (is_female(me) && age_years(me.birth_date) >= 61)'
+
+const editor = (tab = page, name = 'Rule expression') => tab.getByRole('textbox', { name, exact: true })
+const button = (name, tab = page) => tab.getByRole('button', { name, exact: true })
+const dialog = (tab = page) => tab.locator('dialog')
+const title = (text, tab = page) => tab.locator('.rule-name', { hasText: text }).waitFor()
+const passed = (text) => page.locator('.cases summary', { hasText: `${text} passed` }).waitFor()
+
+async function signIn(tab) {
+  await tab.getByLabel('Client id').fill(given.client.client_id)
+  await tab.getByLabel('Client secret').fill(given.client.client_secret)
+  await tab.keyboard.press('Enter')
+  await button('Sign out', tab).waitFor()
+}
+
+async function write(text, tab = page, name = undefined) {
+  await editor(tab, name).click()
+  await tab.keyboard.press('Control+A')
+  await tab.keyboard.press('Delete')
+  await tab.keyboard.insertText(text)
+  await tab.keyboard.press('Escape')
+}
+
+// The rule in the editor, on one line.
+async function ruleText(tab = page) {
+  return (await editor(tab).innerText()).trim().replaceAll(/\s+/g, ' ')
+}
+
+async function openDialog(name, tab = page) {
+  await button(name, tab).click()
+  await dialog(tab).waitFor()
+}
+
+async function close() {
+  await page.keyboard.press('Escape')
+  await dialog().waitFor({ state: 'detached' })
+}
+
+async function checked(name) {
+  await look(name)
+  await accessible(name)
+}
+
+async function startFromAnExample() {
+  await page.locator('.gallery h3').nth(19).waitFor()
+  await lookAtAll('gallery')
+  await page.locator('.gallery').getByRole('button', { name: EXAMPLE, exact: true }).click()
+  await passed('7 of 7')
+  await page.locator('.cases summary').click()
+  await lookAtAll('cases')
+  await write(CHANGED)
+  await passed('6 of 7')
+  const failed = await page.locator('.case-list .failed').allInnerTexts()
+  assert.equal(failed.length, 1)
+  assert.match(failed[0], /a woman on her 60th birthday[\s\S]*Expected\s+Eligible[\s\S]*Found\s+Not eligible/)
+  await checked('case-failed')
+  await page.locator('.case-list .failed').getByRole('button', { name: 'a woman on her 60th birthday', exact: true }).click()
+  await dialog().locator('.scenario-result .badge').waitFor()
+  await lookAtAll('case-edited')
+  await close()
+  step('tested an example')
+}
+
+async function saveAsFile() {
+  await openDialog('Save')
+  await checked('save')
+  const download = page.waitForEvent('download')
+  await button('Download as a rule file').click()
+  const file = await download
+  assert.equal(file.suggestedFilename(), 'old-age-pension.toml')
+  const text = readFileSync(await file.path(), 'utf8')
+  assert.equal(text.match(/^\[\[case\]\]$/gm).length, 7)
+  await close()
+  // Another rule takes its place, which the user can undo.
+  await button('Examples').click()
+  await dialog().getByRole('button', { name: 'High dependency ratio', exact: true }).click()
+  await title('High dependency ratio')
+  await button('Back to the previous rule').click()
+  await title(EXAMPLE)
+  assert.equal(await ruleText(), CHANGED)
+  await write('is_male(me)')
+  const choose = async (name, content) => {
+    await openDialog('Open')
+    await dialog().getByLabel('Rule file (.toml)').setInputFiles({ name, mimeType: 'application/toml', buffer: Buffer.from(content) })
+  }
+  await choose('wrong.toml', text.replace('outcome = "eligible"', 'outcome = "maybe"'))
+  await dialog().getByRole('alert').filter({ hasText: 'must be one of: eligible' }).waitFor()
+  await close()
+  await choose('right.toml', text)
+  await dialog().waitFor({ state: 'detached' })
+  await passed('6 of 7')
+  assert.equal(await ruleText(), CHANGED)
+  step('saved a file and opened it')
+}
+
+// Returns a second tab with the shared rule.
+async function share() {
+  await openDialog('Link')
+  await checked('share')
+  const link = await page.getByLabel('Link to this rule').inputValue()
+  assert.ok(!link.includes('birthday'), 'a link contains no test case')
+  await close()
+  const tab = await page.context().newPage()
+  await tab.goto(link)
+  await signIn(tab)
+  await tab.locator('.verdict .good').waitFor()
+  assert.equal(await ruleText(tab), CHANGED)
+  step('shared the rule by a link')
+  return tab
+}
+
+async function saveVersions(tab) {
+  await openDialog('Save')
+  await button('Save as a draft').click()
+  await title('version 1')
+  // Another client saves the next version.
+  await openDialog('Open', tab)
+  await dialog(tab).getByRole('button', { name: EXAMPLE, exact: true }).click()
+  await title('version 1', tab)
+  await write('age_years(me.birth_date) >= 62', tab)
+  await openDialog('Save', tab)
+  await button('Save as version 2', tab).click()
+  await title('version 2', tab)
+
+  await write('age_years(me.birth_date) >= 66')
+  await openDialog('Save')
+  await button('Save as version 2').click()
+  await dialog().locator('.problem', { hasText: 'Another client has saved version 2' }).waitFor()
+  assert.deepEqual(await dialog().locator('pre.rule:not(.difference)').allInnerTexts(), ['age_years(me.birth_date) >= 62', 'age_years(me.birth_date) >= 66'])
+  await lookAtAll('conflict')
+  await button('Save yours as the next version').click()
+  await title('version 3')
+  await page.locator('.rule-name').getByRole('button').click()
+  await dialog().locator('.versions > li').nth(2).waitFor()
+  await lookAtAll('versions')
+  await button('Open version 1').click()
+  await dialog().waitFor({ state: 'detached' })
+  assert.equal(await ruleText(), CHANGED)
+  await passed('6 of 7')
+  step('saved versions and resolved a conflict')
+}
+
+async function proposeForProgram() {
+  const open = async () => {
+    await openDialog('Open')
+    await rule().waitFor()
+    await dialog().getByRole('button', { name: EXAMPLE, exact: true }).waitFor()
+  }
+  const rule = () => page.getByRole('region', { name: 'Rules of programs' }).getByRole('button', { name: given.program, exact: true })
+  await open()
+  await lookAtAll('open')
+  await rule().click()
+  await title(given.program)
+  assert.equal(await ruleText(), given.rule)
+  await write(given.rule.replace('60', '58'))
+  await openDialog('Save')
+  const program = dialog().getByLabel('Program whose rule it would replace')
+  await program.locator('option', { hasText: given.program }).waitFor({ state: 'attached' })
+  assert.equal(await program.evaluate((select) => select.selectedOptions[0].textContent), given.program)
+  await page.getByLabel('Comment').fill('Women from the 58th birthday on.')
+  await checked('proposal')
+  await button('Save as a draft').click()
+  await title('version 1')
+  await please('accept')
+  // An accepted draft does not change, and the program has its rule.
+  await openDialog('Save')
+  await button('Save as version 2').click()
+  await dialog().locator('.problem', { hasText: 'was accepted or rejected' }).waitFor()
+  await close()
+  await open()
+  await dialog().locator('.badge.accepted').waitFor()
+  await accessible('an accepted draft')
+  await rule().click()
+  await dialog().waitFor({ state: 'detached' })
+  assert.equal(await ruleText(), given.rule.replace('60', '58'))
+  step("changed a program's rule by a draft")
+}
+
+async function whatIf() {
+  await write(given.rule)
+  await page.locator('.verdict .good').waitFor()
+  await go('case')
+  await page.getByRole('combobox', { name: 'Person or group' }).fill(given.eligible)
+  await page.keyboard.press('Enter')
+  await button('Change these facts').click()
+  const answer = page.locator('.scenario-result .answer')
+  await answer.filter({ hasText: /In the register: Eligible with these facts: Eligible/ }).waitFor()
+  await page.getByLabel('birth_date').fill('2000-01-01')
+  await answer.filter({ hasText: /with these facts: Not eligible/ }).waitFor()
+  await page.locator('.scenario-result:not(.stale)').waitFor()
+  await lookAtAll('what-if')
+  await page.getByLabel('Name of the case').fill('a young woman')
+  await button('Keep as a test case').click()
+  await page.getByText('“a young woman” is now a test case of the rule.').waitFor()
+  // Nothing is recorded of a person who does not exist.
+  await button('Describe a person or family').click()
+  await page.locator('.scenario-result .answer .badge.undetermined:only-child').waitFor()
+  await accessible('a person who does not exist')
+  await go('rule')
+  await passed('1 of 1')
+  // The register has the same person as before.
+  await go('case')
+  await page.locator('.result .answer .badge.eligible').waitFor()
+  step('tried other facts')
+}
+
+async function compare() {
+  await go('compare')
+  await write(given.other, page, 'Rule B')
+  await page.locator('.verdict .good').nth(1).waitFor()
+  await button('Compare').click()
+  await page.locator('table.outcomes').waitFor()
+  for (const move of ['gained', 'refused']) {
+    const number = page.locator(`.counts .${move} button`)
+    assert.match(await number.innerText(), new RegExp(`${given.moves[move]}$`))
+    await number.click()
+    await dialog().locator('.sample li').first().waitFor()
+    assert.match(await dialog().locator('.hint').first().innerText(), new RegExp(`\\b${given.moves[move]}\\b`))
+    await checked(`compare-${move}`)
+    await close()
+  }
+  await lookAtAll('outcomes')
+  step('compared two rules')
+}
+
+await lead(async () => {
+  await page.goto(`${given.url}/workbench`)
+  await signIn(page)
+  await startFromAnExample()
+  await saveAsFile()
+  const tab = await share()
+  await saveVersions(tab)
+  await tab.close()
+  await proposeForProgram()
+  await whatIf()
+  await compare()
+})
