@@ -326,7 +326,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "search",
         records: &[],
-        fields: &[],
+        fields: &["author", "created_at", "expression", "id", "last_updated", "name", "status", "subject", "version"],
         shown: None,
     },
     Row {
@@ -348,7 +348,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[],
-        fields: &[],
+        fields: &["author", "created_at", "expression", "id", "last_updated", "name", "status", "subject", "version"],
         shown: None,
     },
     Row {
@@ -359,7 +359,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[],
-        fields: &[],
+        fields: &["author", "created_at", "expression", "id", "last_updated", "name", "status", "subject", "version"],
         shown: None,
     },
     Row {
