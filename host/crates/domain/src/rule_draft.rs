@@ -15,7 +15,7 @@ use super::organization::Organization;
 use super::record::VersionId;
 use super::subject::Subject;
 
-/// Maximum number of drafts in a register.
+/// Maximum number of drafts of an organization, or of a client without one.
 pub const RULE_DRAFTS_MAX: usize = 2_000;
 /// Maximum number of versions of a draft.
 pub const DRAFT_VERSIONS_MAX: u64 = 200;

@@ -1,7 +1,7 @@
 //! Drafts of eligibility rules. A client with `eligibility:create` writes drafts of its organization; the administrator
 //! accepts a draft for its program, or rejects it.
 //!
-//! A draft is stored as a setting: its present version, and each version beside it. A write adds the next version and
+//! A draft is stored as a setting: its present version, and each of its versions. A write adds the next version and
 //! fails if another write has added it, so that no change is lost. A deleted draft leaves one version without content,
 //! for the same reason.
 //!
@@ -50,8 +50,9 @@ pub async fn create(
     content: DraftContent,
 ) -> Result<Arc<RuleDraft>, AppError> {
     let client = ctx.client().ok_or_else(|| AppError::internal("a draft without a client"))?.clone();
-    if stored(registry, SettingKind::RuleDraft, &[]).await?.len() >= RULE_DRAFTS_MAX {
-        let message = format!("there are {RULE_DRAFTS_MAX} rule drafts, the maximum: delete some");
+    let drafts = stored(registry, SettingKind::RuleDraft, &[]).await?;
+    if drafts.iter().filter(|draft| draft.is_visible(ctx)).count() >= RULE_DRAFTS_MAX {
+        let message = format!("the organization has {RULE_DRAFTS_MAX} rule drafts, the maximum: delete some");
         return Err(AppError::conflict(ErrorCode::LimitReached, message));
     }
     let id = RuleDraftId::parse(&ids.next_id()).map_err(|error| AppError::internal(error.to_string()))?;
