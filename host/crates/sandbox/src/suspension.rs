@@ -14,6 +14,7 @@ pub(super) fn is_suspicious(kind: FaultKind) -> bool {
 
 /// Counts a fault that no caller can have caused.
 pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
+    tracing::warn!(plugin.name = %fault.plugin, plugin.fault = fault.kind.name(), reason = %fault, "plugin fault");
     if plugin.breaker.record_fault() {
         tracing::error!(
             plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
