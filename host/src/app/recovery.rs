@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::{StreamExt, stream};
 use roaring::RoaringTreemap;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::runtime::Handle;
 
 use super::StartError;
 use super::open::{MIB, private_folder};
 use daftar_domain::change::{Change, Sequence};
 use daftar_domain::config::Config;
+use daftar_domain::context::dedicate_thread;
 use daftar_domain::error::{AppError, causes};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
@@ -25,8 +26,8 @@ use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
 /// Number of records that are read per page while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
-/// Number of pages that are read before they are applied.
-const PAGES_AHEAD: usize = 1;
+/// Number of pages that are read and decomposed concurrently, before they are applied.
+const PAGES_AHEAD: usize = 3;
 /// The folder of the checkpoints within the data folder.
 pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
 /// Up to this number of changed records, the changes are always applied. Of more, only as many as the checkpoint has
@@ -128,41 +129,45 @@ pub(super) fn store_error(error: StoreError) -> StartError {
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
-/// Reads every record of a store whose records do not change concurrently. While a page is applied, the next one is
-/// decomposed and the one after that is read.
+/// Reads every record of a store whose records do not change concurrently. While a page is applied, the next ones are
+/// read and decomposed, each by one thread: data that another thread allocates is more expensive to free.
 ///
 /// # Errors
 /// If the store fails or a record cannot be read.
 pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), StoreError> {
     load_programs(&**store, columns).await?;
     for kind in KINDS {
-        let (sender, mut pages) = mpsc::channel(PAGES_AHEAD);
-        let reading = tokio::spawn(read_pages(Arc::clone(store), columns.preparer(), kind, sender));
-        while let Some(page) = pages.recv().await {
-            columns.add_prepared(page.await.map_err(|error| StoreError::Failed(error.into()))?);
+        let mut after = RecordId(0);
+        // Keys count up with few gaps, so that a range of keys is a page.
+        while let Some(first) = store.scan_records(kind, after, 1).await?.first().map(|record| record.place().1) {
+            let pages = stream::iter((first.0..).step_by(SCAN_RECORDS));
+            let pages = pages.map(|first| read_page(Arc::clone(store), columns.preparer(), kind, RecordId(first)));
+            let mut pages = std::pin::pin!(pages.buffered(PAGES_AHEAD));
+            while let Some((last, page)) = pages.next().await.transpose()?.flatten() {
+                columns.add_prepared(page);
+                after = last;
+            }
         }
-        reading.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
     }
     Ok(())
 }
 
-/// Reads the records of a kind, and sends each page as the task that decomposes it. Ends early if no one receives.
-async fn read_pages<S: Store>(
+/// Reads and decomposes the records of a page by its first key. Returns `None` if there are none, and else the last
+/// key.
+async fn read_page<S: Store>(
     store: Arc<S>,
     preparer: Preparer,
     kind: RecordKind,
-    to: mpsc::Sender<JoinHandle<PreparedRecords>>,
-) -> Result<(), StoreError> {
-    let mut after = RecordId(0);
-    loop {
-        let page = store.scan_records(kind, after, SCAN_RECORDS).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.place().1;
-        let preparer = preparer.clone();
-        if to.send(tokio::task::spawn_blocking(move || preparer.prepare(&page))).await.is_err() {
-            return Ok(());
-        }
-    }
+    first: RecordId,
+) -> Result<Option<(RecordId, PreparedRecords)>, StoreError> {
+    let runtime = Handle::current();
+    let read = tokio::task::spawn_blocking(move || {
+        dedicate_thread();
+        let ids: Vec<RecordId> = (first.0..).take(SCAN_RECORDS).map(RecordId).collect();
+        let records = runtime.block_on(store.records(kind, &ids))?;
+        Ok(records.last().map(|last| (last.place().1, preparer.prepare(&records))))
+    });
+    read.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
 }
 
 async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ pub mod audit_context;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -52,6 +53,21 @@ impl Clock for SystemClock {
         static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
         BEGUN.elapsed()
     }
+}
+
+thread_local! {
+    static RUNS_NO_TASKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// States that the calling thread runs no asynchronous tasks, so that a read of the store may block it.
+pub fn dedicate_thread() {
+    RUNS_NO_TASKS.set(true);
+}
+
+/// Returns true if the calling thread may be blocked: see [`dedicate_thread`].
+#[must_use]
+pub fn is_dedicated_thread() -> bool {
+    RUNS_NO_TASKS.get()
 }
 
 /// Generates unpredictable names, replaceable in tests.

@@ -23,11 +23,13 @@ const SORTED_MAX: usize = 2_048;
 const OUT_OF_ORDER: &str = "the rows of a list are not in ascending order";
 
 /// Returns the segment of a row and its offset in the segment.
+#[inline]
 pub(super) fn split(row: u32) -> (u16, u32) {
     ((row >> 16) as u16, row & 0xFFFF)
 }
 
 /// Returns the row at an offset of a segment.
+#[inline]
 pub(super) fn join(segment: u16, low: u32) -> u32 {
     (u32::from(segment) << 16) | low
 }
@@ -87,29 +89,34 @@ impl Posting {
 
     /// Adds a row.
     pub(super) fn insert(&mut self, row: u32) {
+        self.extend(iter::once(row));
+    }
+
+    /// Adds ascending rows, each once.
+    pub(super) fn extend(&mut self, rows: impl Iterator<Item = u32> + Clone) {
         match self {
-            Self::Few(rows) => {
-                let Err(at) = rows.binary_search(&row) else { return };
-                let (before, after) = rows.split_at(at);
-                if rows.len() < FEW_MAX {
-                    *rows = before.iter().copied().chain(iter::once(row)).chain(after.iter().copied()).collect();
-                    return;
+            Self::Few(few) => {
+                let mut all: Vec<u32> = few.iter().copied().chain(rows).collect();
+                let is_sorted = all.get(few.len().saturating_sub(1)..).is_none_or(|new| new.is_sorted_by(|a, b| a < b));
+                if !is_sorted {
+                    all.sort_unstable();
+                    all.dedup();
                 }
-                let mut set = RowSet::from_sorted(rows);
-                set.insert(row);
-                let segments = set.segments.into_iter().map(|(segment, bitmap)| (segment, Arc::new(bitmap)));
-                *self = Self::Many(Arc::new(segments.collect()));
+                *self = if all.len() <= FEW_MAX { Self::Few(all.into()) } else { RowSet::from_sorted(&all).into() };
             }
             Self::Many(segments) => {
-                let (segment, low) = split(row);
                 let segments = Arc::make_mut(segments);
-                match segments.binary_search_by_key(&segment, |(at, _)| *at) {
-                    Ok(at) => {
-                        if let Some((_, bitmap)) = segments.get_mut(at) {
-                            Arc::make_mut(bitmap).insert(low);
+                let mut rows = rows.map(split).peekable();
+                while let Some((segment, _)) = rows.peek().copied() {
+                    let of_segment = iter::from_fn(|| rows.next_if(|(of, _)| *of == segment)).map(|(_, low)| low);
+                    match segments.binary_search_by_key(&segment, |(at, _)| *at) {
+                        Ok(at) => {
+                            if let Some((_, bitmap)) = segments.get_mut(at) {
+                                Arc::make_mut(bitmap).extend(of_segment);
+                            }
                         }
+                        Err(at) => segments.insert(at, (segment, Arc::new(of_segment.collect()))),
                     }
-                    Err(at) => segments.insert(at, (segment, Arc::new(iter::once(low).collect()))),
                 }
             }
         }
@@ -279,13 +286,22 @@ impl RowSet {
         }
     }
 
-    /// Returns the rows from `first` on, ascending.
-    pub(super) fn rows_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+    /// Returns up to `count` rows from `first` on, ascending.
+    pub(super) fn rows_from(&self, first: u32, count: usize) -> Vec<u32> {
+        let mut found = Vec::with_capacity(count.min(self.len() as usize));
         let (first_segment, first_low) = split(first);
-        self.segments.range(first_segment..).flat_map(move |(segment, rows)| {
+        for (segment, rows) in self.segments.range(first_segment..) {
             let low = if *segment == first_segment { first_low } else { 0 };
-            rows.range(low..).map(|low| join(*segment, low))
-        })
+            let mut rows = rows.range(low..);
+            // Runs are far quicker than single rows: most searches of a preview find all rows.
+            while found.len() < count
+                && let Some(run) = rows.next_range()
+            {
+                let rows = join(*segment, *run.start())..=join(*segment, *run.end());
+                found.extend(rows.take(count - found.len()));
+            }
+        }
+        found
     }
 
     /// Returns the row at an index, counted from 0.
@@ -298,11 +314,6 @@ impl RowSet {
             left -= rows.len();
         }
         None
-    }
-
-    fn insert(&mut self, row: u32) {
-        let (segment, low) = split(row);
-        self.segments.entry(segment).or_default().insert(low);
     }
 }
 

@@ -15,6 +15,7 @@ use super::stored::{Number, put_numbers, take_numbers};
 pub(super) const CHUNK_ROWS: usize = 4_096;
 
 /// Returns the chunk of a row and its offset in the chunk.
+#[inline]
 pub(super) fn split(row: u32) -> (usize, usize) {
     (row as usize / CHUNK_ROWS, row as usize % CHUNK_ROWS)
 }
@@ -33,9 +34,11 @@ macro_rules! cells {
     ($($cell:ty: $missing:expr;)+) => {$(
         impl Cell for $cell {
             const MISSING: Self = $missing;
+            #[inline]
             fn is_missing(self) -> bool {
                 self == Self::MISSING
             }
+            #[inline]
             fn is_same(self, other: Self) -> bool {
                 self == other
             }
@@ -54,6 +57,7 @@ cells! {
 
 impl Cell for f64 {
     const MISSING: Self = Self::NAN;
+    #[inline]
     fn is_missing(self) -> bool {
         self.is_nan()
     }

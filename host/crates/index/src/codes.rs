@@ -3,7 +3,7 @@
 //! **Invariant:** an extension field keeps its number while the process runs, and in its checkpoints; there are as many
 //! numbers as fields in which any record ever had a code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
@@ -111,29 +111,71 @@ pub(super) fn apply_edits<K: Ord + Clone>(index: &mut SharedTree<K, Posting>, mu
     edits.sort_by(|left, right| left.0.cmp(&right.0));
     for edits in edits.chunk_by(|left, right| left.0 == right.0) {
         let Some((key, _, _)) = edits.first() else { continue };
-        match index.get_mut(key) {
-            Some(posting) => {
-                edit_posting(posting, edits);
-                if posting.is_empty() {
-                    index.remove(key);
-                }
+        edit_key(index, key, edits.iter().map(|(_, row, edit)| (*row, *edit)));
+    }
+}
+
+/// Applies the changes of one key.
+fn edit_key<K: Ord + Clone>(
+    index: &mut SharedTree<K, Posting>,
+    key: &K,
+    edits: impl Iterator<Item = (u32, Edit)> + Clone,
+) {
+    match index.get_mut(key) {
+        Some(posting) => {
+            edit_posting(posting, edits);
+            if posting.is_empty() {
+                index.remove(key);
             }
-            None => {
-                let mut posting = Posting::default();
-                edit_posting(&mut posting, edits);
-                if !posting.is_empty() {
-                    index.insert(key.clone(), posting);
-                }
+        }
+        None => {
+            let mut posting = Posting::default();
+            edit_posting(&mut posting, edits);
+            if !posting.is_empty() {
+                index.insert(key.clone(), posting);
             }
         }
     }
 }
 
-fn edit_posting<K>(posting: &mut Posting, edits: &[(K, u32, Edit)]) {
-    for (_, row, edit) in edits {
+fn edit_posting(posting: &mut Posting, edits: impl Iterator<Item = (u32, Edit)> + Clone) {
+    let are_set = edits.clone().all(|(_, edit)| edit == Edit::Set);
+    if are_set && edits.clone().is_sorted_by(|one, next| one.0 < next.0) {
+        return posting.extend(edits.map(|(row, _)| row));
+    }
+    for (row, edit) in edits {
         match edit {
-            Edit::Set => posting.insert(*row),
-            Edit::Clear => posting.remove(*row),
+            Edit::Set => posting.insert(row),
+            Edit::Clear => posting.remove(row),
+        }
+    }
+}
+
+/// Changes of an index of words, by word. Most words occur in many records, so that grouping them by hash is cheaper
+/// than sorting all of them.
+#[derive(Debug, Default)]
+pub(super) struct WordEdits(HashMap<Arc<str>, Vec<(u32, Edit)>>);
+
+impl WordEdits {
+    /// Records the edits that replace the old sorted words of a row by the new ones.
+    pub(super) fn note(&mut self, row: u32, old: &[&str], new: &[&str]) {
+        difference(old, new).for_each(|word| self.add(word, row, Edit::Clear));
+        difference(new, old).for_each(|word| self.add(word, row, Edit::Set));
+    }
+
+    fn add(&mut self, word: &str, row: u32, edit: Edit) {
+        match self.0.get_mut(word) {
+            Some(edits) => edits.push((row, edit)),
+            None => drop(self.0.insert(Arc::from(word), vec![(row, edit)])),
+        }
+    }
+
+    /// Applies the changes, in the order of the words.
+    pub(super) fn apply(self, index: &mut SharedTree<Arc<str>, Posting>) {
+        let mut edits: Vec<(Arc<str>, Vec<(u32, Edit)>)> = self.0.into_iter().collect();
+        edits.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        for (word, edits) in edits {
+            edit_key(index, &word, edits.into_iter());
         }
     }
 }

@@ -80,6 +80,7 @@ pub(super) fn bits_of(flags: &[u8]) -> Vec<u8> {
 }
 
 /// Packs eight bytes of 0 and 1: the product has the byte `i`, shifted to the bit `56 + i`, and no other bit above 55.
+#[inline]
 fn packed(flags: [u8; 8]) -> u8 {
     const SHIFTS: u64 = 0x0102_0408_1020_4080;
     u64::from_le_bytes(flags).wrapping_mul(SHIFTS).to_be_bytes()[0]

@@ -96,6 +96,18 @@ impl IdentifierIndex {
         }
     }
 
+    /// Adds entries in any order. An empty index is built of all at once.
+    pub(super) fn add(&mut self, mut entries: Vec<(IdentifierHash, u32)>) {
+        entries.sort_unstable();
+        entries.dedup();
+        if self.entries.iter().next().is_some() {
+            return entries.into_iter().for_each(|entry| self.entries.insert(entry, ()));
+        }
+        // The entries ascend.
+        self.entries =
+            SharedTree::from_ascending(entries.into_iter().map(|entry| (entry, ())).collect()).unwrap_or_default();
+    }
+
     /// Returns the rows that have an identifier, ascending.
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);

@@ -59,7 +59,7 @@ pub use stored::Corrupt;
 
 use codes::ExtensionNumbers;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use identifiers::IdentifierHasher;
+use identifiers::{IdentifierHash, IdentifierHasher};
 use members::Members;
 use places::Places;
 use prepared::Prepared;
@@ -81,6 +81,32 @@ struct Writer {
     terms: image::Terms,
     /// The last applied transaction.
     sequence: Sequence,
+    unsorted: Unsorted,
+}
+
+/// Identifiers of records that were loaded and are not in the indexes yet: sorting all at once is far cheaper than
+/// adding each at its place.
+#[derive(Default)]
+struct Unsorted {
+    individuals: Vec<(IdentifierHash, u32)>,
+    groups: Vec<(IdentifierHash, u32)>,
+}
+
+impl Writer {
+    fn new(Image { snapshot: next, terms, sequence }: Image) -> Self {
+        Self { next, terms, sequence, unsorted: Unsorted::default() }
+    }
+
+    /// Adds the identifiers of loaded records to the indexes.
+    fn sort(&mut self) {
+        let Unsorted { individuals, groups } = std::mem::take(&mut self.unsorted);
+        if !individuals.is_empty() {
+            self.next.individuals.identifiers.add(individuals);
+        }
+        if !groups.is_empty() {
+            self.next.groups.identifiers.add(groups);
+        }
+    }
 }
 
 impl Default for Columns {
@@ -122,11 +148,10 @@ impl Columns {
     /// Creates a register from an image, to continue from there.
     #[must_use]
     pub fn from_image(image: Image) -> Self {
-        let Image { snapshot, terms, sequence } = image;
         Self {
-            preparer: snapshot.preparer(),
-            published: ArcSwap::from_pointee(snapshot.clone()),
-            writer: Mutex::new(Writer { next: snapshot, terms, sequence }),
+            preparer: image.snapshot.preparer(),
+            published: ArcSwap::from_pointee(image.snapshot.clone()),
+            writer: Mutex::new(Writer::new(image)),
             is_stale: AtomicBool::new(false),
         }
     }
@@ -140,9 +165,7 @@ impl Columns {
     /// Replaces the register by an image: a copy of this register that was updated separately, or a register that was
     /// filled beside it ([`Self::sibling`]). The replacement is atomic for searches.
     pub fn replace(&self, image: Image) {
-        let Image { snapshot, terms, sequence } = image;
-        let mut writer = self.lock();
-        *writer = Writer { next: snapshot, terms, sequence };
+        *self.lock() = Writer::new(image);
         self.is_stale.store(true, Ordering::Release);
     }
 
@@ -180,7 +203,7 @@ impl Columns {
 
     /// Adds records as stored, in the order of their keys.
     pub fn add_prepared(&self, records: PreparedRecords) {
-        self.write(records.0);
+        self.write(records.0, true);
     }
 
     /// Applies records just created or updated. Called only by the store's writer, in commit order.
@@ -190,7 +213,7 @@ impl Columns {
             prepared.add(&change.record, &self.preparer);
             prepared.sequence = prepared.sequence.max(change.sequence);
         }
-        self.write(prepared);
+        self.write(prepared, false);
     }
 
     /// Returns the current snapshot. Takes no lock unless something was written since the last snapshot.
@@ -207,16 +230,17 @@ impl Columns {
         self.published.load_full()
     }
 
-    fn write(&self, prepared: Prepared) {
+    fn write(&self, prepared: Prepared, is_load: bool) {
         if prepared.is_empty() {
             return;
         }
-        let mut writer = self.lock();
-        let Writer { next, terms, sequence } = &mut *writer;
+        let mut writer = if is_load { self.lock_unsorted() } else { self.lock() };
+        let Writer { next, terms, sequence, unsorted } = &mut *writer;
+        let (of_individuals, of_groups) = (&mut unsorted.individuals, &mut unsorted.groups);
         *sequence = prepared.sequence.max(*sequence);
-        next.individuals.write(&mut terms.individuals, prepared.individuals);
+        next.individuals.write(&mut terms.individuals, prepared.individuals, is_load.then_some(of_individuals));
         next.places.reach(next.individuals.rows.count());
-        next.groups.write(&mut terms.groups, prepared.groups);
+        next.groups.write(&mut terms.groups, prepared.groups, is_load.then_some(of_groups));
         let rows = (&next.individuals.rows, &next.groups.rows);
         next.members.write(&mut terms.members, rows, &mut next.places, prepared.members);
         next.about.write(&mut terms.about, prepared.about);
@@ -229,7 +253,14 @@ impl Columns {
         self.is_stale.store(true, Ordering::Release);
     }
 
+    /// Locks the writer with complete indexes.
     fn lock(&self) -> MutexGuard<'_, Writer> {
+        let mut writer = self.lock_unsorted();
+        writer.sort();
+        writer
+    }
+
+    fn lock_unsorted(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -82,7 +82,7 @@ impl RowMarks {
     /// Returns up to `count` rows from `first` on, ascending.
     #[must_use]
     pub fn from(&self, first: u32, count: usize) -> Vec<u32> {
-        self.0.rows_from(first).take(count).collect()
+        self.0.rows_from(first, count)
     }
 
     /// Returns the row at an index, counted from 0.

@@ -12,7 +12,7 @@ use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored, join};
 use super::chunk::RowValues;
-use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edit, Edits, WordEdits, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
 use super::field_columns::FieldColumns;
 use super::identifiers::{IdentifierHash, IdentifierIndex};
@@ -119,7 +119,7 @@ pub(super) struct Prepared {
 #[derive(Default)]
 struct IndexEdits {
     codes: Edits<CodeKey>,
-    words: Edits<Arc<str>>,
+    words: WordEdits,
     identifiers: Edits<IdentifierHash>,
 }
 
@@ -202,15 +202,28 @@ impl Prepared {
 }
 
 impl<R: RecordType> Subjects<R> {
-    /// Writes records, each into its row or a new one.
-    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared>) {
+    /// Writes records, each into its row or a new one. New identifiers are added to `unsorted` if it is given.
+    pub(super) fn write(
+        &mut self,
+        all_terms: &mut Blobs,
+        records: Vec<Prepared>,
+        unsorted: Option<&mut Vec<(IdentifierHash, u32)>>,
+    ) {
         let mut edits = IndexEdits::default();
         for prepared in records {
             self.write_row(all_terms, prepared, &mut edits);
         }
         apply_edits(&mut self.codes, edits.codes);
-        apply_edits(&mut self.words, edits.words);
-        self.identifiers.apply(edits.identifiers);
+        edits.words.apply(&mut self.words);
+        let are_new = edits.identifiers.iter().all(|(_, _, edit)| *edit == Edit::Set);
+        match unsorted {
+            Some(unsorted) if are_new => unsorted.extend(edits.identifiers.iter().map(|(hash, row, _)| (*hash, *row))),
+            Some(unsorted) => {
+                self.identifiers.add(std::mem::take(unsorted));
+                self.identifiers.apply(edits.identifiers);
+            }
+            None => self.identifiers.apply(edits.identifiers),
+        }
     }
 
     /// Writes the columns of a record and records the changes of the indexes.
@@ -225,7 +238,7 @@ impl<R: RecordType> Subjects<R> {
         }
         let old_words: Vec<&str> = terms.words.lines().collect();
         let new_words: Vec<&str> = prepared.terms.words.lines().collect();
-        note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
+        edits.words.note(row, &old_words, &new_words);
         note_edits(&mut edits.identifiers, row, &terms.identifiers, &prepared.terms.identifiers, |hash| *hash);
         if prepared.is_inactive {
             self.inactive.insert(row);

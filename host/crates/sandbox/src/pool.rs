@@ -24,7 +24,7 @@ use std::thread::{JoinHandle, ThreadId};
 
 use super::limits::STACK_BYTES;
 use daftar_domain::audit::Actor;
-use daftar_domain::context::Cancellation;
+use daftar_domain::context::{Cancellation, dedicate_thread};
 use daftar_domain::fair::FairQueue;
 use daftar_domain::manifest::PluginName;
 
@@ -221,6 +221,7 @@ impl Shared {
     }
 
     fn work(&self) {
+        dedicate_thread();
         if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
             tracing::debug!(error = %error, "cannot lower the priority of a plugin thread");
         }

@@ -33,6 +33,22 @@ fn contains_the_same_rows_as_a_list_and_as_bitmaps() {
 }
 
 #[test]
+fn rows_added_together_are_those_added_one_by_one() {
+    for (first, step) in [(0, 1), (0, 300), (100, 700), (40_000, 3)] {
+        for count in [1, 2, FEW_MAX, FEW_MAX + 1, 2_000] {
+            let mut together: Posting = Posting::of(500);
+            let mut one_by_one = together.clone();
+            let rows = (0..count as u32).map(|at| first + at * step);
+            for rows in [rows.clone(), rows] {
+                together.extend(rows.clone());
+                rows.for_each(|row| one_by_one.insert(row));
+                assert_eq!(rows_of(&together), rows_of(&one_by_one), "{first} {step} {count}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reads_back_as_a_list_and_as_bitmaps() {
     for (count, step) in [(0, 1), (1, 1), (FEW_MAX, 300), (FEW_MAX + 1, 300), (3_000, 70), (9_000, 1)] {
         let mut posting = Posting::default();
