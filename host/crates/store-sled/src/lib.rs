@@ -42,13 +42,16 @@ use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQu
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::context::is_dedicated_thread;
 use daftar_domain::deployment::Setting;
 use daftar_domain::error::{Panicked, contain};
+use daftar_domain::field::FieldSet;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::record::fields::Selection;
 use daftar_store::record::setting::SettingKind;
 
 pub use self::archive::SledRefill;
@@ -186,6 +189,10 @@ impl SledStore {
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        // Data that another thread allocates is more expensive to free.
+        if is_dedicated_thread() {
+            return self.read_here(read);
+        }
         let reader = self.reader.clone();
         let read =
             tokio::task::spawn_blocking(move || contained(&reader, read)).instrument(info_span!("store.read")).await;
@@ -270,11 +277,21 @@ impl Store for SledStore {
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.records_with(kind, ids, &FieldSet::All).await
+    }
+
+    async fn records_with(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let selection = Selection::of(kind, fields);
         if ids.len() <= INLINE_READS_MAX {
-            return self.read_here(|reader| reader.records(kind, ids));
+            return self.read_here(|reader| reader.records(kind, ids, selection.as_ref()));
         }
         let ids = ids.to_vec();
-        self.read(move |reader| reader.records(kind, &ids)).await
+        self.read(move |reader| reader.records(kind, &ids, selection.as_ref())).await
     }
 
     async fn record_version(

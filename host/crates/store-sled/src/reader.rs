@@ -3,7 +3,7 @@
 //! **Invariant:** a read sees each write completely or not at all. It may see one that is about to be acknowledged.
 
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
+use daftar_store::record::fields::Selection;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
 
@@ -67,10 +68,32 @@ impl Reader {
         item.map_err(|error| self.health.fail("scanning", &error))
     }
 
-    pub(super) fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+    /// Returns the records with those keys, in order; only their selected fields if there is a selection.
+    pub(super) fn records(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        selection: Option<&Selection>,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let decode = |id, bytes: &[u8]| record::decode_selected(kind, id, bytes, selection);
         let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            found.extend(self.record(kind, *id)?);
+        let Some(neighbours) = neighbours(ids) else {
+            for id in ids {
+                let stored = self.get(&keys::record(kind, *id))?;
+                found.extend(stored.map(|bytes| decode(*id, &bytes)).transpose()?);
+            }
+            return Ok(found);
+        };
+        // A scan finds each page of the tree once, a search of each key once for every record.
+        let (first, last) = (keys::record(kind, *neighbours.start()), keys::record(kind, *neighbours.end()));
+        let mut requested = ids.iter().copied().peekable();
+        for item in self.database.range(first..=last) {
+            let (key, value) = self.next(item)?;
+            let id = RecordId(number(&key)?);
+            while requested.next_if(|requested| *requested < id).is_some() {}
+            if requested.next_if_eq(&id).is_some() {
+                found.push(decode(id, &value)?);
+            }
         }
         Ok(found)
     }
@@ -219,6 +242,15 @@ impl Present for Reader {
         let Some(bytes) = self.get(&keys::client(id))? else { return Ok(None) };
         record::client::decode(&bytes).map(Arc::new).map(Some)
     }
+}
+
+/// Returns the range of these keys if they are ascending and close together, so that a scan of the range reads at most
+/// as many other records.
+fn neighbours(ids: &[RecordId]) -> Option<RangeInclusive<RecordId>> {
+    let (first, last) = (*ids.first()?, *ids.last()?);
+    let span = last.0.checked_sub(first.0)?;
+    let is_close = ids.len() > 2 && span < 2 * ids.len() as u64;
+    (is_close && ids.is_sorted_by(|one, next| one < next)).then_some(first..=last)
 }
 
 /// Reads; the database may panic on corrupt files, which is a failure like any other.

@@ -49,6 +49,7 @@ use daftar_domain::change::{Change, ChangedRecord, Details, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
+use daftar_domain::field::FieldSet;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
@@ -186,6 +187,21 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// If the store fails or a value cannot be read.
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// Returns the records of one kind with those keys as [`Self::records`] does, of which the caller requires only
+    /// some fields: identifiers and other fields may be absent.
+    ///
+    /// # Errors
+    /// If the store fails or a value cannot be read.
+    async fn records_with(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let _all_are_read = fields;
+        self.records(kind, ids).await
+    }
 
     /// Returns the current or an earlier version of a record.
     ///
@@ -353,6 +369,18 @@ impl dyn Store + '_ {
     /// If the store fails or a value cannot be read.
     pub async fn find_all<D: Details>(&self, ids: &[RecordId]) -> Result<Vec<Arc<Record<D>>>, StoreError> {
         Ok(self.records(D::KIND, ids).await?.into_iter().filter_map(D::of).collect())
+    }
+
+    /// Returns some fields of the records with those keys: see [`Store::records_with`].
+    ///
+    /// # Errors
+    /// If the store fails or a value cannot be read.
+    pub async fn find_fields<D: Details>(
+        &self,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<Arc<Record<D>>>, StoreError> {
+        Ok(self.records_with(D::KIND, ids, fields).await?.into_iter().filter_map(D::of).collect())
     }
 
     /// Returns a version of a record: see [`Store::record_version`].

@@ -161,12 +161,26 @@ pub fn encode_any(record: &ChangedRecord) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<ChangedRecord, StoreError> {
+    decode_selected(kind, id, bytes, None)
+}
+
+/// Decodes the selected fields of a record of that kind and key: see [`fields::decode_selected`].
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
+pub fn decode_selected(
+    kind: RecordKind,
+    id: RecordId,
+    bytes: &[u8],
+    selection: Option<&fields::Selection>,
+) -> Result<ChangedRecord, StoreError> {
+    use fields::decode_selected as decode;
     Ok(match kind {
-        RecordKind::Individual => ChangedRecord::Individual(Arc::new(fields::decode(id, bytes)?)),
-        RecordKind::Group => ChangedRecord::Group(Arc::new(fields::decode(id, bytes)?)),
-        RecordKind::Program => ChangedRecord::Program(Arc::new(fields::decode(id, bytes)?)),
-        RecordKind::ProgramMembership => ChangedRecord::ProgramMembership(Arc::new(fields::decode(id, bytes)?)),
-        RecordKind::Consent => ChangedRecord::Consent(Arc::new(fields::decode(id, bytes)?)),
+        RecordKind::Individual => ChangedRecord::Individual(Arc::new(decode(id, bytes, selection)?)),
+        RecordKind::Group => ChangedRecord::Group(Arc::new(decode(id, bytes, selection)?)),
+        RecordKind::Program => ChangedRecord::Program(Arc::new(decode(id, bytes, selection)?)),
+        RecordKind::ProgramMembership => ChangedRecord::ProgramMembership(Arc::new(decode(id, bytes, selection)?)),
+        RecordKind::Consent => ChangedRecord::Consent(Arc::new(decode(id, bytes, selection)?)),
     })
 }
 

@@ -221,6 +221,7 @@ macro_rules! every_behaviour {
                 operations_of_one_write_build_on_each_other,
                 scans_give_records_by_key,
                 several_records_are_returned_in_the_requested_order,
+                selected_fields_are_those_of_the_complete_record,
                 timestamps_are_stored_in_milliseconds,
                 absent_and_empty_lists_are_distinct,
                 changes_are_reported_once_in_order,

@@ -29,7 +29,8 @@
 use daftar_domain::calendar::Period;
 use daftar_domain::client::ClientId;
 use daftar_domain::consent::ConsentId;
-use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::extension::{EXTENSION, Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::field::{FieldSet, extension_key};
 use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::manifest::{ExtensionFieldKind, ExtensionPath};
 use daftar_domain::organization::Organization;
@@ -91,12 +92,44 @@ pub fn encode<T: RecordType>(record: &Record<Fields<T>>) -> Result<Vec<u8>, Stor
     Ok(to)
 }
 
+/// The fields of records of one kind that a reader requires.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    tags: Vec<Tag>,
+    has_extension: bool,
+}
+
+impl Selection {
+    /// Returns the selection of these fields; `None` if they are all fields.
+    #[must_use]
+    pub fn of(kind: RecordKind, fields: &FieldSet) -> Option<Self> {
+        let FieldSet::Only(names) = fields else { return None };
+        let selected = schema::fields(kind).iter().filter(|field| names.contains(field.name));
+        let has_extension =
+            names.iter().any(|name| name.as_str() == EXTENSION || extension_key(name.as_str()).is_some());
+        Some(Self { tags: selected.map(|field| field.tag).collect(), has_extension })
+    }
+}
+
 /// Decodes a record with that key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the bytes cannot be read.
 pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields<T>>, StoreError> {
-    let read = content(bytes).and_then(|content| take_record(T::KIND, content).map_err(Unreadable::from));
+    decode_selected(id, bytes, None)
+}
+
+/// Decodes the selected fields of a record with that key, without its identifiers; the complete record if nothing is
+/// selected. The checksum of all bytes is checked.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the bytes cannot be read.
+pub fn decode_selected<T: RecordType>(
+    id: RecordId,
+    bytes: &[u8],
+    selection: Option<&Selection>,
+) -> Result<Record<Fields<T>>, StoreError> {
+    let read = content(bytes).and_then(|content| take_record(T::KIND, content, selection).map_err(Unreadable::from));
     let (meta, details) = match read {
         Ok((meta, identifiers, values, extension)) => (meta, Fields::new(identifiers, values, extension)),
         Err(Unreadable(reason)) => return Err(StoreError::Corrupt { what: called(T::KIND), reason }),
@@ -301,19 +334,31 @@ fn number_of(kind: ExtensionFieldKind) -> u8 {
 /// The content of a record without its key.
 type Content = (RecordMeta, Vec<Identifier>, Values, Extension);
 
-fn take_record(kind: RecordKind, mut from: Bytes<'_>) -> Result<Content, Fault> {
+fn take_record(kind: RecordKind, mut from: Bytes<'_>, selection: Option<&Selection>) -> Result<Content, Fault> {
     let revision = from.number().and_then(|revision| u16::try_from(revision).ok());
     let later = revision.ok_or_else(|| Fault::field("revision"))?;
     let later = (later > schema::REVISION).then_some(later);
-    take_content(kind, from, later).map_err(|fault| fault.of(later))
+    take_content(kind, from, later, selection).map_err(|fault| fault.of(later))
 }
 
-fn take_content(kind: RecordKind, mut from: Bytes<'_>, later: Option<u16>) -> Result<Content, Fault> {
+fn take_content(
+    kind: RecordKind,
+    mut from: Bytes<'_>,
+    later: Option<u16>,
+    selection: Option<&Selection>,
+) -> Result<Content, Fault> {
     let meta = take_meta(&mut from)?;
-    let identifiers = take_identifiers(&mut from)?;
+    let identifiers = match selection {
+        None => take_identifiers(&mut from)?,
+        Some(_) => skip_identifiers(&mut from).map(|()| Vec::new()).ok_or_else(|| Fault::field("identifier"))?,
+    };
     let values = from.prefixed().ok_or_else(Fault::invalid)?;
-    let values = Reader { later }.values(schema::fields(kind), Bytes(values))?;
-    let extension = take_extension(from).ok_or_else(|| Fault::field("extension"))?;
+    let tags = selection.map(|selection| selection.tags.as_slice());
+    let values = Reader { later }.values(schema::fields(kind), Bytes(values), tags)?;
+    let extension = match selection {
+        Some(selection) if !selection.has_extension => Extension::default(),
+        _ => take_extension(from).ok_or_else(|| Fault::field("extension"))?,
+    };
     Ok((meta, identifiers, values, extension))
 }
 
@@ -343,6 +388,14 @@ fn take_identifiers(from: &mut Bytes<'_>) -> Result<Vec<Identifier>, Fault> {
     Ok(identifiers)
 }
 
+fn skip_identifiers(from: &mut Bytes<'_>) -> Option<()> {
+    for _ in 0..from.number()? {
+        (from.prefixed()?, from.prefixed()?);
+        take_period(from)?;
+    }
+    Some(())
+}
+
 fn take_period(from: &mut Bytes<'_>) -> Option<Option<Period>> {
     let has = from.byte()?;
     if has == 0 {
@@ -363,8 +416,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn values(&self, fields: &'static [Field], mut from: Bytes<'_>) -> Result<Values, Fault> {
-        let mut values = Vec::with_capacity(from.count(Bytes::tagged));
+    /// Reads the values with these tags, or all.
+    fn values(&self, fields: &'static [Field], mut from: Bytes<'_>, selected: Option<&[Tag]>) -> Result<Values, Fault> {
+        let mut values = Vec::with_capacity(selected.map_or_else(|| from.count(Bytes::tagged), <[Tag]>::len));
         let mut rows = fields.iter().peekable();
         let mut last = None;
         while !from.is_empty() {
@@ -376,7 +430,11 @@ impl Reader {
             while let Some(passed) = rows.next_if(|field| field.tag < tag) {
                 check_absent(passed)?;
             }
-            let value = match (rows.next_if(|field| field.tag == tag), self.later) {
+            let row = rows.next_if(|field| field.tag == tag);
+            if row.is_some() && selected.is_some_and(|selected| !selected.contains(&tag)) {
+                continue;
+            }
+            let value = match (row, self.later) {
                 (Some(field), _) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
                 (None, Some(revision)) => Value::later(revision, bytes),
                 (None, None) if tag == json::MEMBERS => {
@@ -394,7 +452,7 @@ impl Reader {
     pub(super) fn value(&self, kind: &'static Kind, bytes: Bytes<'_>) -> Result<Value, Fault> {
         match kind {
             Kind::List { of, .. } => self.items(of, bytes).map(Value::List),
-            Kind::Struct(part) => self.values(part.fields, bytes).map(Value::Struct),
+            Kind::Struct(part) => self.values(part.fields, bytes, None).map(Value::Struct),
             _ => take_single(kind, bytes).ok_or_else(Fault::invalid),
         }
     }

@@ -5,10 +5,13 @@ use crate::{Operation, StoreError, Written};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::CodedValue;
+use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::group::{MEMBER, Member};
 use daftar_domain::individual::{ACTIVE, ADDRESS, IndividualDetails, LANGUAGES, PHOTO, TELECOM};
 use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::schema;
+use daftar_domain::scope::Resource;
 
 use super::*;
 use crate::testing::AuditReads as _;
@@ -202,6 +205,32 @@ pub async fn several_records_are_returned_in_the_requested_order<B: Backend>() {
     let all: Vec<u64> = (1..=100).rev().collect();
     let found = backend.store().find_all::<IndividualDetails>(&ids(&all)).await.unwrap();
     assert_eq!(found.iter().map(|one| one.id.0).collect::<Vec<_>>(), all);
+    // Neighbours, which a backend may scan, without some between them and with some that do not exist.
+    let some: Vec<u64> = (40..130).filter(|id| id % 7 != 0).collect();
+    let found = backend.store().find_all::<IndividualDetails>(&ids(&some)).await.unwrap();
+    let existing: Vec<u64> = some.into_iter().filter(|id| *id <= 100).collect();
+    assert_eq!(found.iter().map(|one| one.id.0).collect::<Vec<_>>(), existing);
+}
+
+pub async fn selected_fields_are_those_of_the_complete_record<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let people = [samples::full_individual().details, person(&[]), person(&[])];
+    commit(backend.store(), people.into_iter().map(Operation::create).collect()).await.unwrap();
+    let ids = [RecordId(1), RecordId(2), RecordId(3)];
+    let complete = backend.store().find_all::<IndividualDetails>(&ids).await.unwrap();
+    for name in ["address", "birth_date", "languages", "extension.farmer"] {
+        let field = FieldName::parse(Resource::Individual, name).unwrap();
+        let found = backend.store().find_fields::<IndividualDetails>(&ids, &FieldSet::only([field])).await.unwrap();
+        assert_eq!(found.len(), complete.len());
+        for (part, whole) in found.iter().zip(&complete) {
+            assert_eq!((part.id, &part.meta), (whole.id, &whole.meta));
+            let tag = schema::fields(RecordKind::Individual).iter().find(|field| field.name == name);
+            match tag.map(|field| field.tag) {
+                Some(tag) => assert_eq!(part.details.values.value(tag), whole.details.values.value(tag), "{name}"),
+                None => assert_eq!(part.details.extension, whole.details.extension),
+            }
+        }
+    }
 }
 
 pub async fn timestamps_are_stored_in_milliseconds<B: Backend>() {

@@ -28,9 +28,11 @@ use daftar_domain::subject::SubjectReference;
 use daftar_index::RowMarks;
 use daftar_sandbox::{EngineError, Priority, RuleSession, run_rule};
 
-/// Number of subjects of a time slice if records are read, for the rule or to report the subjects. If the cache contains
-/// the fields of all subjects, a slice has as many subjects as without records.
-const SLICE_RECORDS: usize = 2_048;
+/// Number of subjects of a time slice if the subjects are reported or the rule requires the texts of codes.
+const SLICE_SHOWN: usize = 2_048;
+/// Number of subjects of a time slice if the rule requires fields of records. If the cache contains the fields of all
+/// subjects, a slice has as many subjects as without records.
+const SLICE_RECORDS: usize = 8_192;
 /// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some milliseconds.
 const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
 /// Minimum number of subjects of a time slice. Compiling the rule in an instance of the engine takes as long as
@@ -41,7 +43,7 @@ const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
 /// full slice.
 const SLICE_MAX: Duration = Duration::from_millis(250);
 
-/// Time limit of a time slice that reads cached fields: longer than a slice of cached fields takes.
+/// Time limit of a time slice that reads fields of records: longer than a slice of cached fields takes.
 const READING_MAX: Duration = Duration::from_millis(50);
 
 /// Receives the progress of a preview.
@@ -109,8 +111,13 @@ impl Counting {
         let question = &self.facts.inquiry.question;
         let at_once = self.facts.inquiry.previews.slices.slots();
         let reads_records = self.facts.reads_records() && !self.facts.are_cached(self.rows.len());
-        let is_fast = !question.tells_subjects && !reads_records && !self.facts.needs_texts();
-        let slice_rows = if is_fast { slice_rows(self.rows.len(), at_once) } else { SLICE_RECORDS };
+        let slice_rows = if question.tells_subjects || self.facts.needs_texts() {
+            SLICE_SHOWN
+        } else if reads_records {
+            SLICE_RECORDS
+        } else {
+            slice_rows(self.rows.len(), at_once)
+        };
         let ends_with_a_part = self.facts.keeps.is_some();
         let rows = Arc::clone(&self.rows);
         let slices = stream::unfold(Some(0_u32), move |first| {
@@ -188,10 +195,9 @@ impl Counting {
         Ok(whole)
     }
 
-    /// Returns true if a time slice must end: its engine calls took too long, or cached fields are read again because
-    /// their records have changed.
+    /// Returns true if a time slice must end: its engine calls or its reads of records took too long.
     fn is_over(&self, session: &RuleSession, started: Instant) -> bool {
-        session.time() >= SLICE_MAX || (self.facts.keeps.is_some() && started.elapsed() >= READING_MAX)
+        session.time() >= SLICE_MAX || (self.facts.reads_records() && started.elapsed() >= READING_MAX)
     }
 
     /// Runs one time slice. Called on a thread of the sandbox.
@@ -277,8 +283,8 @@ mod tests {
             end_with_a_part(&mut rows, slice_rows);
             rows.last().copied()
         };
-        assert_eq!(ended(0..5_000, SLICE_RECORDS), Some(2_047));
-        assert_eq!(ended(100..5_000, SLICE_RECORDS), Some(2_047));
+        assert_eq!(ended(0..5_000, SLICE_SHOWN), Some(2_047));
+        assert_eq!(ended(100..5_000, SLICE_SHOWN), Some(2_047));
         assert_eq!(ended(100..20_000, SLICE_ROWS_MIN), Some(SLICE_ROWS_MIN as u32 - 1));
     }
 

@@ -28,7 +28,7 @@ use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
 use daftar_domain::eligibility::{Children, Column, ColumnValues, FieldType, Reference, RowSpace, Schema, Subject};
 use daftar_domain::error::AppError;
-use daftar_domain::field::FieldSet;
+use daftar_domain::field::{FieldName, FieldSet, field_of_path};
 use daftar_domain::group::GroupRecord;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program_membership::ProgramMembership;
@@ -158,7 +158,7 @@ impl Facts {
     where
         Fields<T>: Details,
     {
-        let read = self.records_at::<Fields<T>>(kind, rows).await?;
+        let read = self.records_at::<Fields<T>>(kind, rows, &required_fields(kind, references)).await?;
         let row = |row: &u32| read.get(row).map(|(record, fields)| Row::of(&record.details, None, fields));
         let rows: Option<Vec<Row<'_>>> = rows.iter().map(row).collect();
         let rows = rows.ok_or_else(|| AppError::internal("a record that the columns have is not there"))?;
@@ -169,17 +169,19 @@ impl Facts {
         columns.collect()
     }
 
-    /// Returns the records of some rows that exist for the client, by row, at the versions of the snapshot.
+    /// Returns the records of some rows that exist for the client, by row, at the versions of the snapshot. Other
+    /// fields of theirs may be absent.
     async fn records_at<D: Details>(
         &self,
         kind: Subject,
         rows: &[u32],
+        required: &FieldSet,
     ) -> Result<BTreeMap<u32, SeenRecord<D>>, AppError> {
         let id_at = |row: &u32| Some((self.view.snapshot.id_at(kind, *row)?, *row));
         let rows: BTreeMap<RecordId, u32> = rows.iter().filter_map(id_at).collect();
         let ids: Vec<RecordId> = rows.keys().copied().collect();
         let mut seen = BTreeMap::new();
-        for present in self.inquiry.registry.store.find_all::<D>(&ids).await? {
+        for present in self.inquiry.registry.store.find_fields::<D>(&ids, required).await? {
             let Some(row) = rows.get(&present.id).copied() else { continue };
             let Some(fields) = self.seen(kind, present.id) else { continue };
             let then = self.view.snapshot.version_at(kind, row);
@@ -250,6 +252,14 @@ impl Facts {
         let are_too_many = found.total > u64::from(MEMBERSHIPS_MAX) && !facts.is_empty();
         Ok((!are_too_many).then_some(facts))
     }
+}
+
+/// Returns the fields of records that these references name.
+fn required_fields(kind: Subject, references: &[&Reference]) -> FieldSet {
+    let resource = kind.record_kind().resource();
+    let names = references.iter().map(|reference| FieldName::parse(resource, field_of_path(&reference.path)));
+    // The checker knows every field of a rule; if it did not, the complete records would be read.
+    names.collect::<Result<Vec<_>, _>>().map_or(FieldSet::All, FieldSet::only)
 }
 
 /// Number of rows of one segment: a quarter of a chunk of the register's columns, and at most as many records as a
