@@ -6,6 +6,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::client::ClientId;
@@ -99,6 +100,8 @@ pub struct DraftContent {
     pub engine: Option<String>,
     /// The test cases, as JSON.
     pub cases: Option<String>,
+    /// The day on which the test cases are evaluated; the current day by default.
+    pub as_of: Option<Date>,
 }
 
 /// The author of a draft.

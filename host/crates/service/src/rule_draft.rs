@@ -155,6 +155,7 @@ pub async fn delete(
             program: None,
             engine: None,
             cases: None,
+            as_of: None,
         };
         let after = RuleDraft {
             version: before.version.next(),
