@@ -1,18 +1,17 @@
 //! Consent of a person or household that an organization may read their register data.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use jiff::civil::Date;
-use uuid::Uuid;
 
 use super::code::CodedValue;
 use super::field::{FieldName, fields_of};
-use super::identifier::{Identifier, IdentifierKey};
+use super::identifier::Identifier;
 use super::individual::LIST_ITEMS_MAX;
 use super::organization::LegalBasis;
 #[cfg(doc)]
 use super::organization::Organization;
+use super::public_id::{NamedByUuid, PublicId};
 use super::record::{Fields, Record, RecordId, RecordKind};
 use super::schema::{Field, Kind};
 use super::scope::Resource;
@@ -35,52 +34,14 @@ pub fn consent_fields() -> Vec<&'static str> {
     fields.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The public name of a consent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConsentId(Uuid);
-
-/// Error: a text is not a consent id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a consent id is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
-pub struct ConsentIdError;
-
-impl ConsentId {
-    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
-    ///
-    /// # Errors
-    /// The text has another format.
-    pub fn parse(text: &str) -> Result<Self, ConsentIdError> {
-        let is_shaped = matches!(text.len(), 32 | 36);
-        let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
-        parsed.map(Self).ok_or(ConsentIdError)
-    }
-
-    /// Returns the key under which the store indexes the consent.
-    #[must_use]
-    pub fn key(self) -> IdentifierKey {
-        IdentifierKey::of_uuid(self.0)
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        self.0.into_bytes()
-    }
-
-    /// Creates the id from its bytes.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
-}
-
-impl fmt::Display for ConsentId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(formatter)
-    }
-}
-
 record_type!(ConsentRecord is Consent);
+
+impl NamedByUuid for ConsentRecord {
+    const KIND: &'static str = RecordKind::Consent.name();
+}
+
+/// The public id of a consent.
+pub type ConsentId = PublicId<ConsentRecord>;
 
 /// The details of a consent.
 pub type ConsentDetails<I = RecordId> = Fields<ConsentRecord, CodedValue, I>;
@@ -162,7 +123,7 @@ impl<I> ConsentDetails<I> {
     /// Returns the public id.
     #[must_use]
     pub fn id(&self) -> ConsentId {
-        self.get(CONSENT_ID).unwrap_or(ConsentId(Uuid::nil()))
+        self.get(CONSENT_ID).unwrap_or(ConsentId::from_bytes([0; 16]))
     }
 
     /// Returns the name of the grantee.
@@ -214,20 +175,6 @@ pub fn is_consent_field(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ID: &str = "123e4567-e89b-42d3-a456-426614174000";
-
-    #[test]
-    fn an_id_is_a_uuid_and_its_key_an_identifier() {
-        let id = ConsentId::parse(ID).unwrap();
-        assert_eq!(id, ConsentId::parse(&ID.replace('-', "").to_uppercase()).unwrap());
-        assert_eq!(id.to_string(), ID);
-        assert_eq!(id.key().reveal(), format!("urn:uuid|{ID}"));
-        assert_eq!(ConsentId::from_bytes(id.to_bytes()), id);
-        for wrong in ["", "1", &ID[1..], &format!("{{{ID}}}"), &format!("urn:uuid:{ID}"), &ID.replace('1', "g")] {
-            assert!(ConsentId::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn fields_are_those_of_personal_data_and_extensions_by_key() {

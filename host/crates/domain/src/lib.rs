@@ -42,6 +42,7 @@ pub mod photo;
 pub mod plugin_key;
 pub mod program;
 pub mod program_membership;
+pub mod public_id;
 pub mod record;
 pub mod relationship;
 pub mod rule_draft;

@@ -3,16 +3,14 @@
 //!
 //! **Invariant:** each change of a draft is a version, counted from 1. Versions are never changed.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use jiff::civil::Date;
-use uuid::Uuid;
 
 use super::client::ClientId;
 use super::context::OpContext;
 use super::identifier::IdentifierKey;
 use super::organization::Organization;
+use super::public_id::{NamedByUuid, PublicId};
 use super::record::VersionId;
 use super::subject::Subject;
 
@@ -29,44 +27,16 @@ pub const DRAFT_CASES_MAX: usize = 100;
 /// Maximum length of the test cases of a draft as JSON, in bytes.
 pub const DRAFT_CASES_BYTES_MAX: usize = 64 << 10;
 
-/// The public name of a draft.
+/// Rule drafts as a kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleDraftId(Uuid);
+pub enum RuleDraftRecord {}
 
-/// Error: a text is not the id of a draft.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the id of a rule draft is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
-pub struct RuleDraftIdError;
-
-impl RuleDraftId {
-    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
-    ///
-    /// # Errors
-    /// The text has another format.
-    pub fn parse(text: &str) -> Result<Self, RuleDraftIdError> {
-        let is_shaped = matches!(text.len(), 32 | 36);
-        let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
-        parsed.map(Self).ok_or(RuleDraftIdError)
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        self.0.into_bytes()
-    }
-
-    /// Creates the id from its bytes.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
+impl NamedByUuid for RuleDraftRecord {
+    const KIND: &'static str = "RuleDraft";
 }
 
-impl fmt::Display for RuleDraftId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(formatter)
-    }
-}
+/// The public id of a draft.
+pub type RuleDraftId = PublicId<RuleDraftRecord>;
 
 named_enum! {
     /// The state of a draft.
@@ -145,11 +115,5 @@ impl RuleDraft {
                 None => *client == self.author.client,
             },
         }
-    }
-
-    /// Returns the reference in the audit log.
-    #[must_use]
-    pub fn reference(id: RuleDraftId) -> String {
-        format!("RuleDraft/{id}")
     }
 }

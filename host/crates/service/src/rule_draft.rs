@@ -75,7 +75,7 @@ pub async fn create(
 /// [`AppError::NotThere`] if it does not exist, or is not visible to the caller.
 pub async fn read(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Arc<RuleDraft>, AppError> {
     let found = find(ctx, registry, id).await;
-    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], None).await?;
+    registry.audit.record_read(ctx, &found, vec![id.reference()], None).await?;
     found
 }
 
@@ -88,7 +88,7 @@ pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> R
         Ok(_) => stored(registry, SettingKind::RuleDraftVersion, &id.to_bytes()).await,
         Err(error) => Err(error),
     };
-    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], Some("versions")).await?;
+    registry.audit.record_read(ctx, &found, vec![id.reference()], Some("versions")).await?;
     found.map(|versions| versions.into_iter().rev().collect())
 }
 
@@ -201,7 +201,7 @@ pub async fn accept(
         let (program, fields) = program::rule_change(ctx, registry, engine, key, rule).await?;
         let after = RuleDraft { status: DraftStatus::Accepted, ..next(ctx, &before)? };
         let target = records::reference(RecordKind::Program, key);
-        let targets = vec![RuleDraft::reference(id), target];
+        let targets = vec![id.reference(), target];
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, targets).with_fields(fields);
         write(ctx, registry, after, vec![program], entry.with_note("rule draft accepted")).await
     };
@@ -230,7 +230,7 @@ pub async fn reject(
 }
 
 fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, id: RuleDraftId) -> AuditEntry {
-    audit::entry(ctx, action, outcome, vec![RuleDraft::reference(id)])
+    audit::entry(ctx, action, outcome, vec![id.reference()])
 }
 
 fn refused(ctx: &OpContext, id: RuleDraftId, decision: &str) -> AuditEntry {
