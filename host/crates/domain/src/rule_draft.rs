@@ -15,7 +15,7 @@ use super::record::VersionId;
 use super::subject::Subject;
 
 /// Maximum number of drafts of an organization, or of a client without one.
-pub const RULE_DRAFTS_MAX: usize = 2_000;
+pub const RULE_DRAFTS_MAX: u64 = 2_000;
 /// Maximum number of versions of a draft.
 pub const DRAFT_VERSIONS_MAX: u64 = 200;
 /// Maximum length of the name of a draft, in bytes.
@@ -83,6 +83,35 @@ pub struct DraftAuthor {
     pub organization: Option<Organization>,
 }
 
+/// The owner of drafts. A client sees those of its organization, and its own without one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DraftOwner {
+    /// The clients of an organization.
+    Organization(Organization),
+    /// A client that had no organization when it created them.
+    Client(ClientId),
+}
+
+impl DraftOwner {
+    /// Returns the owners whose drafts the actor sees; `None` means all.
+    #[must_use]
+    pub fn seen_by(ctx: &OpContext) -> Option<Vec<Self>> {
+        let organization = ctx.organization.clone().map(Self::Organization);
+        ctx.client().map(|client| organization.into_iter().chain([Self::Client(client.clone())]).collect())
+    }
+}
+
+impl DraftAuthor {
+    /// Returns the owner of the draft, which never changes.
+    #[must_use]
+    pub fn owner(&self) -> DraftOwner {
+        match &self.organization {
+            Some(organization) => DraftOwner::Organization(organization.clone()),
+            None => DraftOwner::Client(self.client.clone()),
+        }
+    }
+}
+
 /// A version of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleDraft {
@@ -105,15 +134,9 @@ pub struct RuleDraft {
 }
 
 impl RuleDraft {
-    /// Returns true if the actor may see it: a client sees the drafts of its organization, or its own without one.
+    /// True if the actor may see it.
     #[must_use]
     pub fn is_visible(&self, ctx: &OpContext) -> bool {
-        match ctx.client() {
-            None => true,
-            Some(client) => match &self.author.organization {
-                Some(organization) => ctx.organization.as_ref() == Some(organization),
-                None => *client == self.author.client,
-            },
-        }
+        DraftOwner::seen_by(ctx).is_none_or(|owners| owners.contains(&self.author.owner()))
     }
 }

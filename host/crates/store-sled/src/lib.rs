@@ -358,6 +358,14 @@ impl Store for SledStore {
         self.read(move |reader| reader.settings_of(kind, &prefix)).await
     }
 
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        let prefix = keys::settings(kind, prefix);
+        self.read(move |reader| {
+            reader.database.scan_prefix(prefix).try_fold(0, |count, item| reader.next(item).map(|_| count + 1))
+        })
+        .await
+    }
+
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
         Ok(self.read(Reader::code_table).await?.0)
     }

@@ -252,6 +252,12 @@ pub trait Store: Send + Sync + 'static {
     /// If the store fails or a value cannot be read.
     async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError>;
 
+    /// Returns the number of these settings.
+    ///
+    /// # Errors
+    /// If the store fails.
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError>;
+
     /// Returns the table of codes and vocabulary versions.
     ///
     /// # Errors

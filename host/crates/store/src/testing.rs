@@ -333,6 +333,10 @@ impl Store for ProxyStore {
         self.seen().settings_of(kind, prefix).await
     }
 
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        self.seen().setting_count(kind, prefix).await
+    }
+
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
         self.seen().code_table().await
     }
