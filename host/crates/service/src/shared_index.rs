@@ -33,10 +33,9 @@ use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, Membership
 use daftar_domain::search::{Page, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
-use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::{Index, RecordCounts, Sees};
 use daftar_store::partition::ReadSnapshot;
-use daftar_store::shared::History;
+use daftar_store::shared::{ChangeFeed, History};
 use daftar_store::{ChangeSink, StoreError};
 
 /// Maximum lag of memory behind the database; beyond it, the database is searched.

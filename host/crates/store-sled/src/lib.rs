@@ -20,7 +20,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod unfinished;
-mod usage;
 mod verify;
 mod writer;
 
@@ -59,8 +58,8 @@ pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
 use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
-use daftar_store::meters::Meters;
 pub use daftar_store::meters::StoreRecorders;
+use daftar_store::meters::{Meters, StoreUsage};
 use daftar_store::plan::{Present, Recent};
 use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
@@ -196,6 +195,21 @@ impl SledStore {
     fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _span = info_span!("store.read").entered();
         contained(&self.reader, read)
+    }
+
+    /// Records durations from now on.
+    pub fn record_with(&self, recorders: StoreRecorders) {
+        self.meters.record_with(recorders);
+    }
+
+    /// Returns the metrics. Checks the sizes of the files.
+    #[must_use]
+    pub fn usage(&self) -> StoreUsage {
+        StoreUsage {
+            is_sound: self.reader.health.check().is_ok(),
+            disk_bytes: self.reader.database.size_on_disk().ok(),
+            ..self.meters.usage(&self.audit, &self.last_sequence, self.queue_writes_max)
+        }
     }
 }
 

@@ -19,7 +19,6 @@
 
 pub mod archive;
 pub mod audit_log;
-pub mod change_feed;
 pub mod change_log;
 mod error;
 pub mod index;
