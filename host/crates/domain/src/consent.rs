@@ -1,16 +1,16 @@
-//! Consent of a person or household that an organization may read their register data.
+//! Consent of a person or household that an organization may read their register data, and the filter of the consents
+//! that grant access to a client.
 
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 
 use super::code::CodedValue;
-use super::field::{FieldName, fields_of};
+use super::field::{FieldName, FieldSet, fields_of};
+use super::hidden::hidden_character;
 use super::identifier::Identifier;
 use super::individual::LIST_ITEMS_MAX;
-use super::organization::LegalBasis;
-#[cfg(doc)]
-use super::organization::Organization;
+use super::organization::{LegalBasis, Organization};
 use super::public_id::{NamedByUuid, PublicId};
 use super::record::{Fields, Record, RecordId, RecordKind};
 use super::schema::{Field, Kind};
@@ -172,6 +172,50 @@ pub fn is_consent_field(name: &str) -> bool {
     CONSENT_RESOURCES.iter().any(|resource| FieldName::parse(*resource, name).is_ok())
 }
 
+/// Error: a text is not a valid purpose.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a purpose has 1 to {PURPOSE_BYTES_MAX} bytes and no control characters")]
+pub struct PurposeError;
+
+/// The purpose for which a client reads the register. Purposes are compared case-sensitively, as exact strings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Purpose(String);
+
+texts!(Purpose);
+
+impl Purpose {
+    /// Parses a purpose, without surrounding white space.
+    ///
+    /// # Errors
+    /// The purpose is empty, too long or contains invisible characters.
+    pub fn parse(text: &str) -> Result<Self, PurposeError> {
+        let trimmed = text.trim();
+        let is_valid = !trimmed.is_empty() && trimmed.len() <= PURPOSE_BYTES_MAX && hidden_character(trimmed).is_none();
+        if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(PurposeError) }
+    }
+}
+
+/// Selects the consents that count for a client: those given to its organization and, if the client is registered for a
+/// purpose, for exactly that purpose.
+///
+/// **Invariant:** a filter without an organization matches no consent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConsentFilter {
+    /// The required grantee.
+    pub organization: Option<Organization>,
+    /// The required purpose; consents for any purpose or none match, if absent.
+    pub purpose: Option<Purpose>,
+}
+
+/// The access that consents grant to one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The accessible fields.
+    pub fields: FieldSet,
+    /// The consents, in the order in which they were recorded.
+    pub consents: Vec<ConsentId>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +230,16 @@ mod tests {
             ["", "grantee", "target_type", "Birth_date", "extension.", "extension.a.b", "extension.A", "birthdate"]
         {
             assert!(!is_consent_field(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_purpose_is_short_plain_text() {
+        let longest = "x".repeat(PURPOSE_BYTES_MAX);
+        assert_eq!(Purpose::parse(" school meals ").unwrap().as_str(), "school meals");
+        assert_eq!(Purpose::parse(&longest).unwrap().to_string(), longest);
+        for wrong in ["", "  ", "a\nb", "a\0", "a\u{202e}b", &format!("{longest}x")] {
+            assert_eq!(Purpose::parse(wrong), Err(PurposeError), "{wrong:?}");
         }
     }
 }

@@ -15,7 +15,6 @@ pub mod client;
 pub mod code;
 pub mod config;
 pub mod consent;
-pub mod consent_filter;
 pub mod context;
 pub mod deployment;
 pub mod eligibility;

@@ -20,8 +20,7 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::organization::Organization;
 use daftar_domain::record::{RecordKind, VersionCondition};
-use daftar_domain::search::Page;
-use daftar_domain::search::terms::ConsentTerm;
+use daftar_domain::search::{ConsentTerm, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::Operation;
 
