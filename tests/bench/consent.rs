@@ -8,16 +8,14 @@ use std::time::Instant;
 use daftar::columns::{Columns, RowLimits, SearchLimits};
 use daftar::domain::change::{Change, ChangedRecord, Sequence};
 use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar::domain::consent::{self, ConsentDetails, ConsentId};
-use daftar::domain::consent_filter::ConsentFilter;
+use daftar::domain::consent::{self, ConsentDetails, ConsentFilter, ConsentId};
 use daftar::domain::individual::{self, IndividualDetails};
 use daftar::domain::organization::{LegalBasis, Organization};
 use daftar::domain::person_name;
 use daftar::domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar::domain::scope::Resource;
-use daftar::domain::search::found::Sorting;
 use daftar::domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, Page, SubjectQuery, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, Page, Sorting, SubjectQuery, TextConditions,
 };
 use daftar::domain::value::{Reference, Values};
 use daftar::domain::vocabulary::CodedField;

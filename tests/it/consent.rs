@@ -100,7 +100,7 @@ fn the_organization_that_a_consent_is_given_to_reads_it() {
     }
     assert_eq!(
         ministry.get("/Consent/1").expect(400).detail(),
-        "a consent id is a UUID such as `123e4567-e89b-42d3-a456-426614174000`"
+        "the id of a `Consent` is a UUID such as `123e4567-e89b-42d3-a456-426614174000`"
     );
     assert_eq!(ministry.get(&format!("/Consent/{id}?x=1")).status, 400);
     assert_eq!(ministry.get("/Consent").status, 404, "consents are not searched by clients");

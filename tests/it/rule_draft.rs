@@ -53,7 +53,7 @@ fn a_draft_is_created_read_changed_and_deleted() {
     let cases = json!([{"name": "old", "record": {"birth_date": "1950-01-01"}, "outcome": "eligible"}]);
     let more = json!({
         "comment": "First line\nsecond line", "program": reference("P"), "engine": "cel", "cases": cases,
-        "expression": "not valid yet (",
+        "as_of": "2026-02-28", "expression": "not valid yet (",
     });
     let response = client.post("/RuleDraft", &draft(more.clone())).expect(201);
     let created = response.json();
@@ -63,7 +63,7 @@ fn a_draft_is_created_read_changed_and_deleted() {
         (&created["type"], &created["version"], &created["status"]),
         (&json!("RuleDraft"), &json!(1), &json!("open"))
     );
-    for name in ["comment", "program", "engine", "cases", "expression"] {
+    for name in ["comment", "program", "engine", "cases", "as_of", "expression"] {
         assert_eq!(created[name], more[name]);
     }
     assert_eq!(created["author"], json!({"client": client.id(), "organization": ORGANIZATION}));
@@ -78,7 +78,11 @@ fn a_draft_is_created_read_changed_and_deleted() {
         (&second["version"], &second["name"], changed.header("etag")),
         (&json!(2), &json!("Pension, revised"), Some("\"2\""))
     );
-    assert!(second.get("comment").is_none() && second["created_at"] == created["created_at"], "{second}");
+    assert!(
+        ["comment", "as_of"].iter().all(|name| second.get(name).is_none())
+            && second["created_at"] == created["created_at"],
+        "{second}"
+    );
     let history = client.get(&format!("{}/history", path_of(&created))).expect(200).json();
     assert_eq!((&history["total"], &history["data"]), (&json!(2), &json!([second, created])));
 
@@ -121,6 +125,8 @@ fn an_invalid_draft_is_reported_by_its_members() {
         (json!({"cases": [{"name": "a", "record": {}}]}), "cases"),
         (json!({"cases": [{"name": "a", "record": {}, "outcome": "eligible", "outcom": 1}]}), "cases"),
         (json!({"cases": [{"name": "x".repeat(65_536), "record": {}, "outcome": "eligible"}]}), "cases"),
+        (json!({"as_of": "2026-02-29"}), "as_of"),
+        (json!({"as_of": 20_260_228}), "as_of"),
         (json!({"status": "accepted"}), "status"),
     ] {
         let refused = client.post("/RuleDraft", &draft(more.clone())).expect(422).json();

@@ -17,10 +17,9 @@ use daftar_service::memory_index::MemoryIndex;
 use daftar_service::response_cache::ResponseCache;
 use daftar_service::shared_index::SharedIndex;
 use daftar_store::archive::Archive;
-use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::Index;
 use daftar_store::meters::StoreUsage;
-use daftar_store::shared::Shared;
+use daftar_store::shared::{ChangeFeed, Shared};
 use daftar_store::{ChangeSink, Store};
 use daftar_store_postgres::{
     OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,

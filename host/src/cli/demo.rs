@@ -35,8 +35,9 @@ use daftar_service::codes::LanguagePreference;
 const PEOPLE: usize = 1_000;
 /// Number of records written concurrently.
 const WRITERS: usize = 32;
-/// Scopes of the demo's client.
-const SCOPES: [&str; 4] = ["individual:all", "group:all", "eligibility:all", "vocabulary:read"];
+/// Scopes of the demo's client: they include all that the workbench uses.
+const SCOPES: [&str; 6] =
+    ["individual:all", "group:all", "program:read", "program_membership:read", "eligibility:all", "vocabulary:read"];
 /// Rate limit of the demo's client, too high to be reached by interactive use.
 const REQUESTS_PER_MINUTE: u32 = 600;
 

@@ -81,9 +81,8 @@ pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
         let files = cases::read(&args.cases)?;
         return AdminClient::connect(global)?.run(|admin| cases::run(global, admin, &files));
     }
-    let expression = args.expression.as_deref().map(read_expression).transpose()?;
-    let subjects = Subjects::read(&args)?;
-    AdminClient::connect(global)?.run(|admin| try_rule(global, admin, &args, expression, subjects))
+    let given = Given::read(&args)?;
+    AdminClient::connect(global)?.run(|admin| try_rule(global, admin, &args, given))
 }
 
 /// A rule to test on records of a file.
@@ -119,6 +118,29 @@ pub(super) fn evaluate_records(admin: &AdminClient, trial: &Trial<'_>) -> Result
         ..Evaluation::default()
     };
     admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample: None })
+}
+
+/// What the command reads before it opens the register.
+struct Given {
+    /// The expression; absent for the rule of a program.
+    expression: Option<String>,
+    /// The expression of the rule that it is compared with.
+    compared: Option<String>,
+    /// The subjects.
+    subjects: Subjects,
+}
+
+impl Given {
+    fn read(args: &EvalArgs) -> Result<Self, CliError> {
+        let (expression, compared) = (args.expression.as_deref(), args.preview.compare.as_deref());
+        if expression == Some("-") && compared == Some("-") {
+            return Err(CliError::usage(
+                "only one of the two expressions can be on standard input: name a file, `@FILE`",
+            ));
+        }
+        let read = |given: Option<&str>| given.map(read_expression).transpose();
+        Ok(Self { expression: read(expression)?, compared: read(compared)?, subjects: Subjects::read(args)? })
+    }
 }
 
 /// The subjects of a test.
@@ -162,13 +184,8 @@ struct Trying<'a> {
     sample: Option<u32>,
 }
 
-fn try_rule(
-    global: &GlobalArgs,
-    admin: &AdminClient,
-    args: &EvalArgs,
-    expression: Option<String>,
-    subjects: Subjects,
-) -> Result<(), CliError> {
+fn try_rule(global: &GlobalArgs, admin: &AdminClient, args: &EvalArgs, given: Given) -> Result<(), CliError> {
+    let Given { expression, compared, subjects } = given;
     let rule = match (expression, &args.program) {
         (Some(expression), _) => {
             let subject = match args.subject.as_deref() {
@@ -180,6 +197,24 @@ fn try_rule(
         (None, Some(program)) => rule_of(admin, program)?,
         (None, None) => return Err(CliError::usage("an expression or `--program` is needed")),
     };
+    validate(global, admin, args.check, &rule)?;
+    if args.check {
+        return Ok(());
+    }
+    if args.preview.preview {
+        let compared =
+            compared.map(|expression| Rule { expression, program: None, engine: rule.engine.clone(), ..rule });
+        if let Some(compared) = &compared {
+            validate(global, admin, false, compared)?;
+        }
+        let compared = compared.as_ref().map(|compared| compared.expression.as_str());
+        return preview::run(global, admin, &args.preview, (&rule, compared), args.as_of.as_deref());
+    }
+    evaluate(global, admin, args, &rule, subjects)
+}
+
+/// Validates a rule and reports its problems; `is_shown` also prints what a valid one reads and costs.
+fn validate(global: &GlobalArgs, admin: &AdminClient, is_shown: bool, rule: &Rule) -> Result<(), CliError> {
     let body = Validation {
         expression: Cow::Borrowed(&rule.expression),
         engine: rule.engine.as_deref().map(Cow::Borrowed),
@@ -187,25 +222,15 @@ fn try_rule(
     };
     let answer = admin.send_json("POST", "/eligibility/validate", &body)?;
     let checked: Validated<'_> = read(answer.clone())?;
-    let is_valid = checked.valid;
-    if global.json && (args.check || !is_valid) {
+    if global.json && (is_shown || !checked.valid) {
         output::json(&answer);
     } else {
         complain(&rule.expression, &checked);
-        if args.check && is_valid {
+        if is_shown && checked.valid {
             show_checked(&checked);
         }
     }
-    if !is_valid {
-        return Err(CliError::failed("the expression is not valid"));
-    }
-    if args.check {
-        return Ok(());
-    }
-    if args.preview.preview {
-        return preview::run(global, admin, &args.preview, &rule, args.as_of.as_deref());
-    }
-    evaluate(global, admin, args, &rule, subjects)
+    if checked.valid { Ok(()) } else { Err(CliError::failed("the expression is not valid")) }
 }
 
 fn evaluate(

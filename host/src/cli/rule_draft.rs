@@ -83,7 +83,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: RuleDraftCommand) 
 }
 
 /// The printed members of a draft.
-const MEMBERS: [&str; 13] = [
+const MEMBERS: [&str; 14] = [
     "id",
     "version",
     "status",
@@ -93,6 +93,7 @@ const MEMBERS: [&str; 13] = [
     "program",
     "engine",
     "comment",
+    "as_of",
     "author.client",
     "author.organization",
     "last_updated",

@@ -68,10 +68,29 @@ fn the_demo_prints_access_data_in_one_line() {
     assert_eq!((&reported["individuals"], &reported["scopes"][0]), (&1_000.into(), &"individual:all".into()));
     server.url = reported["listening_on"].as_str().unwrap().to_owned();
     let token = token::fetch(&server.connection(), &Credentials::read(&reported));
-    let people = server.connection().request("GET", "/api/v2/Individual?_count=1").bearer(&token).send();
-    assert_eq!(people.expect(200).json()["total"], 1_000);
+    for (noun, total) in [("Individual", 1_000), ("Program", 0), ("ProgramMembership", 0)] {
+        let path = format!("/api/v2/{noun}?_count=1");
+        let page = server.connection().request("GET", &path).bearer(&token).send().expect(200).json();
+        assert_eq!(page["total"], total, "{noun}");
+    }
+    let granted: Vec<&str> = reported["scopes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for scope in workbench_scopes() {
+        let all = format!("{}:all", scope.split(':').next().unwrap());
+        assert!(granted.contains(&scope) || granted.contains(&all.as_str()), "the workbench uses `{scope}`");
+    }
     let finished = server.stop().expect_success();
     assert_eq!(finished.stdout, "", "nothing else is said");
+}
+
+/// The scopes in the table of `host/docs/WORKBENCH.md`.
+fn workbench_scopes() -> Vec<&'static str> {
+    let page = include_str!("../../../host/docs/WORKBENCH.md");
+    let (_, table) = page.split_once("| scope | without it |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let scopes: Vec<&str> =
+        rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`')).filter(|part| part.contains(':')).collect();
+    assert!(scopes.len() >= 7, "{scopes:?}");
+    scopes
 }
 
 fn check(responses: &[String]) {

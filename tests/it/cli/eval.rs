@@ -68,6 +68,56 @@ fn a_preview_counts_the_register_draws_bars_and_writes_a_table() {
     assert!(wrong.stderr.contains("did you mean `birth_date`?"), "{}", wrong.stderr);
 }
 
+/// A rule that adds the man of 40 to [`RULE`].
+const WIDER: &str = "age_years(me.birth_date) >= 30";
+
+fn compares_two_rules(app: &TestApp) {
+    let drawn = eval(app, &[RULE, "--preview", "--compare", WIDER]).expect_success().stdout;
+    let lines = [
+        "A: 3 in all: 1 eligible, 1 not eligible, 1 undetermined",
+        "B: 3 in all: 2 eligible, 0 not eligible, 1 undetermined",
+        "",
+        "                   eligible by B  not eligible by B  undetermined by B",
+        "eligible by A                  1                  0                  0",
+        "not eligible by A              1                  0                  0",
+        "undetermined by A              0                  0                  1",
+        "",
+        "1 gained (eligible by B only), 0 lost (eligible by A only)",
+    ];
+    assert_eq!(drawn.lines().collect::<Vec<&str>>(), lines);
+    let table = eval(app, &[RULE, "--preview", "--compare", WIDER, "--csv", "--filter", "birth_date=le2000-01-01"]);
+    let expected = format!(
+        "subject,outcome_a,outcome_b\nIndividual/{NATIONAL_ID}|1,eligible,eligible\nIndividual/{NATIONAL_ID}|2,not_eligible,eligible\n"
+    );
+    assert_eq!(table.expect_success().stdout, expected);
+    let response = eval(app, &["--json", RULE, "--preview", "--compare", WIDER]).expect_success().json();
+    assert_eq!((&response["eligible"], &response["comparison"]["cells"][3]["count"]), (&json!(1), &json!(1)));
+    assert_eq!(response["comparison"]["cells"].as_array().map(Vec::len), Some(9));
+}
+
+#[test]
+fn two_rules_are_compared_on_a_running_server() {
+    let app = register();
+    compares_two_rules(&app);
+    let wrong = eval(&app, &[RULE, "--preview", "--compare", "age_years(me.birth_dat) >= 30"]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (1, ""), "{wrong:?}");
+    assert!(wrong.stderr.starts_with("error[unknown_field]: "), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains(" 1 | age_years(me.birth_dat) >= 30\n"), "{}", wrong.stderr);
+    for (arguments, reported) in
+        [(&[RULE, "--compare", WIDER][..], "--preview"), (&["-", "--preview", "--compare", "-"], "standard input")]
+    {
+        let refused = eval(&app, arguments);
+        assert!(refused.code == 2 && refused.stderr.contains(reported), "{refused:?}");
+    }
+}
+
+#[test]
+fn two_rules_are_compared_on_the_folder_of_a_stopped_server() {
+    let mut app = register();
+    app.stop();
+    compares_two_rules(&app);
+}
+
 #[test]
 fn a_rule_is_tried_on_a_running_server() {
     let app = register();

@@ -19,8 +19,10 @@ fn register() -> (TestApp, [Value; 2]) {
     program::create(&app, "P", json!({}));
     let client = app.client(&["eligibility:read", "eligibility:create"]);
     let drafts = [json!(format!("Program/{NATIONAL_ID}|P")), Value::Null].map(|program| {
-        let body =
-            json!({"name": "Pension", "expression": "is_female(me)", "subject": "individual", "program": program});
+        let body = json!({
+            "name": "Pension", "expression": "is_female(me)", "subject": "individual", "program": program,
+            "as_of": "2026-02-28",
+        });
         client.post("/RuleDraft", &body).expect(201).json()
     });
     (app, drafts)
@@ -30,6 +32,8 @@ fn administer(data_dir: &Path, drafts: &[Value; 2]) {
     let [first, second] = drafts.each_ref().map(|draft| draft["id"].as_str().unwrap());
     assert_eq!(json_of(data_dir, &["list", "--status", "open"])["data"].as_array().map(Vec::len), Some(2));
     assert_eq!(json_of(data_dir, &["show", first]), drafts[0]);
+    let text = run(data_dir, &["rule-draft", "show", first]).expect_success().stdout;
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["as_of", "2026-02-28"])), "{text}");
     let text = run(data_dir, &["rule-draft", "list"]).expect_success().stdout;
     assert!(text.starts_with("ID ") && text.contains(first) && text.contains(second), "{text}");
     for (arguments, reported) in [

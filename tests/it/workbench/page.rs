@@ -108,7 +108,28 @@ fn no_other_file_is_served_and_no_token_is_required() {
     }
     drop(app.anonymous().request("GET", "/workbench?a=1").send().expect(400));
     drop(app.anonymous().request("POST", "/workbench").send().expect(405));
-    assert_eq!(page(&app).header("x-ratelimit-limit"), Some("30"), "it is counted by address");
+    assert_eq!(page(&app).header("x-ratelimit-limit"), Some("300"), "it is counted by address, with the documentation");
+}
+
+#[test]
+fn an_office_behind_one_address_opens_the_page_at_once() {
+    let app = TestApp::start();
+    let anonymous = app.anonymous();
+    let first = anonymous.request("GET", "/workbench").send().expect(200);
+    let files: Vec<String> = named(&first.text()).into_iter().collect();
+    for user in 0..5 {
+        let paths = ["/workbench".to_owned()].into_iter().chain(files.iter().cloned());
+        for path in paths {
+            let response = anonymous.request("GET", &path).send();
+            assert_eq!(response.status, 200, "{path} for user {user}");
+        }
+        for path in ["/metadata", "/openapi.json"] {
+            drop(anonymous.request("GET", path).send().expect(200));
+        }
+    }
+    let used = 1 + 5 * (1 + files.len() as i64);
+    assert_eq!(anonymous.request("GET", "/docs/errors").send().expect(200).number("x-ratelimit-remaining"), 299 - used);
+    assert_eq!(anonymous.request("GET", "/metadata").send().expect(200).number("x-ratelimit-remaining"), 19);
 }
 
 #[test]

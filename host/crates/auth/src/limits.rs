@@ -68,8 +68,9 @@ pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50, refill: Refil
 pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000, refill: Refill::Even };
 /// Calls from one address without a valid token.
 pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000, refill: Refill::Even };
-/// Reads of documentation pages from one address: more than a person reads, and separate from API calls.
-pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000, refill: Refill::Even };
+/// Reads of pages and their files (the documentation and the workbench) from one address: more than the people of an
+/// office read, and separate from API calls.
+pub const PAGE_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000, refill: Refill::Even };
 
 /// The most addresses or clients that one bucket stores in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
@@ -84,7 +85,7 @@ pub struct Limits {
     token: Limiter<AddressKey>,
     client: Limiter<ClientId>,
     unauthenticated: Limiter<AddressKey>,
-    documentation: Limiter<AddressKey>,
+    pages: Limiter<AddressKey>,
     cleared_on: Mutex<Option<Date>>,
 }
 
@@ -106,7 +107,7 @@ impl Limits {
             token: Limiter::new("token", &counts),
             client: Limiter::new("client", &counts),
             unauthenticated: Limiter::new("unauthenticated", &counts),
-            documentation: Limiter::new("documentation", &counts),
+            pages: Limiter::new("pages", &counts),
             cleared_on: Mutex::new(None),
             clock,
             counts,
@@ -159,13 +160,13 @@ impl Limits {
         self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.time_reading()).await
     }
 
-    /// Counts a read of a documentation page.
+    /// Counts a read of a page or one of its files.
     ///
     /// # Errors
     /// If a day's count cannot be read or written: the page is then not sent.
-    pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
+    pub async fn charge_page(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.time_reading()).await
+        self.pages.charge(&key, PAGE_QUOTA, Calls::ONE, || self.time_reading()).await
     }
 
     /// Drops idle keys, and once a day the counts of past days. Called every minute.
@@ -177,7 +178,7 @@ impl Limits {
         self.token.prune(moment).await?;
         self.client.prune(moment).await?;
         self.unauthenticated.prune(moment).await?;
-        self.documentation.prune(moment).await?;
+        self.pages.prune(moment).await?;
         let is_cleared = *self.cleared_on() == Some(moment.today);
         if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_RETAINED.days()) {
             self.counts.forget_before(oldest).await?;
@@ -196,13 +197,13 @@ impl Limits {
         self.token.give_back(moment).await?;
         self.client.give_back(moment).await?;
         self.unauthenticated.give_back(moment).await?;
-        self.documentation.give_back(moment).await
+        self.pages.give_back(moment).await
     }
 
     /// Returns the keys and rejections of each bucket.
     #[must_use]
     pub fn usage(&self) -> [BucketUsage; 4] {
-        [self.token.usage(), self.client.usage(), self.unauthenticated.usage(), self.documentation.usage()]
+        [self.token.usage(), self.client.usage(), self.unauthenticated.usage(), self.pages.usage()]
     }
 
     fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {

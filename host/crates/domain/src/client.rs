@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::consent_filter::{ConsentFilter, Purpose};
+use super::consent::{ConsentFilter, Purpose};
 use super::grant::Grants;
 use super::organization::{LegalBasis, Organization};
 

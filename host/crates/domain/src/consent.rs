@@ -1,18 +1,17 @@
-//! Consent of a person or household that an organization may read their register data.
+//! Consent of a person or household that an organization may read their register data, and the filter of the consents
+//! that grant access to a client.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use jiff::civil::Date;
-use uuid::Uuid;
 
 use super::code::CodedValue;
-use super::field::{FieldName, fields_of};
-use super::identifier::{Identifier, IdentifierKey};
+use super::field::{FieldName, FieldSet, fields_of};
+use super::hidden::hidden_character;
+use super::identifier::Identifier;
 use super::individual::LIST_ITEMS_MAX;
-use super::organization::LegalBasis;
-#[cfg(doc)]
-use super::organization::Organization;
+use super::organization::{LegalBasis, Organization};
+use super::public_id::{NamedByUuid, PublicId};
 use super::record::{Fields, Record, RecordId, RecordKind};
 use super::schema::{Field, Kind};
 use super::scope::Resource;
@@ -35,52 +34,14 @@ pub fn consent_fields() -> Vec<&'static str> {
     fields.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The public name of a consent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConsentId(Uuid);
-
-/// Error: a text is not a consent id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a consent id is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
-pub struct ConsentIdError;
-
-impl ConsentId {
-    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
-    ///
-    /// # Errors
-    /// The text has another format.
-    pub fn parse(text: &str) -> Result<Self, ConsentIdError> {
-        let is_shaped = matches!(text.len(), 32 | 36);
-        let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
-        parsed.map(Self).ok_or(ConsentIdError)
-    }
-
-    /// Returns the key under which the store indexes the consent.
-    #[must_use]
-    pub fn key(self) -> IdentifierKey {
-        IdentifierKey::of_uuid(self.0)
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        self.0.into_bytes()
-    }
-
-    /// Creates the id from its bytes.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
-}
-
-impl fmt::Display for ConsentId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(formatter)
-    }
-}
-
 record_type!(ConsentRecord is Consent);
+
+impl NamedByUuid for ConsentRecord {
+    const KIND: &'static str = RecordKind::Consent.name();
+}
+
+/// The public id of a consent.
+pub type ConsentId = PublicId<ConsentRecord>;
 
 /// The details of a consent.
 pub type ConsentDetails<I = RecordId> = Fields<ConsentRecord, CodedValue, I>;
@@ -162,7 +123,7 @@ impl<I> ConsentDetails<I> {
     /// Returns the public id.
     #[must_use]
     pub fn id(&self) -> ConsentId {
-        self.get(CONSENT_ID).unwrap_or(ConsentId(Uuid::nil()))
+        self.get(CONSENT_ID).unwrap_or(ConsentId::from_bytes([0; 16]))
     }
 
     /// Returns the name of the grantee.
@@ -211,23 +172,53 @@ pub fn is_consent_field(name: &str) -> bool {
     CONSENT_RESOURCES.iter().any(|resource| FieldName::parse(*resource, name).is_ok())
 }
 
+/// Error: a text is not a valid purpose.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a purpose has 1 to {PURPOSE_BYTES_MAX} bytes and no control characters")]
+pub struct PurposeError;
+
+/// The purpose for which a client reads the register. Purposes are compared case-sensitively, as exact strings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Purpose(String);
+
+texts!(Purpose);
+
+impl Purpose {
+    /// Parses a purpose, without surrounding white space.
+    ///
+    /// # Errors
+    /// The purpose is empty, too long or contains invisible characters.
+    pub fn parse(text: &str) -> Result<Self, PurposeError> {
+        let trimmed = text.trim();
+        let is_valid = !trimmed.is_empty() && trimmed.len() <= PURPOSE_BYTES_MAX && hidden_character(trimmed).is_none();
+        if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(PurposeError) }
+    }
+}
+
+/// Selects the consents that count for a client: those given to its organization and, if the client is registered for a
+/// purpose, for exactly that purpose.
+///
+/// **Invariant:** a filter without an organization matches no consent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConsentFilter {
+    /// The required grantee.
+    pub organization: Option<Organization>,
+    /// The required purpose; consents for any purpose or none match, if absent.
+    pub purpose: Option<Purpose>,
+}
+
+/// The access that consents grant to one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The accessible fields.
+    pub fields: FieldSet,
+    /// The consents, in the order in which they were recorded.
+    pub consents: Vec<ConsentId>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ID: &str = "123e4567-e89b-42d3-a456-426614174000";
-
-    #[test]
-    fn an_id_is_a_uuid_and_its_key_an_identifier() {
-        let id = ConsentId::parse(ID).unwrap();
-        assert_eq!(id, ConsentId::parse(&ID.replace('-', "").to_uppercase()).unwrap());
-        assert_eq!(id.to_string(), ID);
-        assert_eq!(id.key().reveal(), format!("urn:uuid|{ID}"));
-        assert_eq!(ConsentId::from_bytes(id.to_bytes()), id);
-        for wrong in ["", "1", &ID[1..], &format!("{{{ID}}}"), &format!("urn:uuid:{ID}"), &ID.replace('1', "g")] {
-            assert!(ConsentId::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn fields_are_those_of_personal_data_and_extensions_by_key() {
@@ -239,6 +230,16 @@ mod tests {
             ["", "grantee", "target_type", "Birth_date", "extension.", "extension.a.b", "extension.A", "birthdate"]
         {
             assert!(!is_consent_field(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_purpose_is_short_plain_text() {
+        let longest = "x".repeat(PURPOSE_BYTES_MAX);
+        assert_eq!(Purpose::parse(" school meals ").unwrap().as_str(), "school meals");
+        assert_eq!(Purpose::parse(&longest).unwrap().to_string(), longest);
+        for wrong in ["", "  ", "a\nb", "a\0", "a\u{202e}b", &format!("{longest}x")] {
+            assert_eq!(Purpose::parse(wrong), Err(PurposeError), "{wrong:?}");
         }
     }
 }

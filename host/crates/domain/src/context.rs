@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use crate::audit::Actor;
 use crate::client::ClientId;
-use crate::consent_filter::ConsentFilter;
+use crate::consent::ConsentFilter;
 use crate::field::FieldSet;
 use crate::grant::Grants;
 use crate::organization::Organization;

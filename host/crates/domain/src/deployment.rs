@@ -10,7 +10,7 @@ use super::identifier::IdentifierSystem;
 use super::identifier::SystemUri;
 use super::local_code::LocalCode;
 use super::record::VersionId;
-use super::rule_draft::{RuleDraft, RuleDraftId};
+use super::rule_draft::{DraftOwner, RuleDraft, RuleDraftId};
 use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
 /// Maximum number of concept groups of a deployment.
@@ -48,8 +48,8 @@ pub enum SettingKey {
     EarlierVersion(Namespace, u32),
     /// The system of this URI.
     IdentifierSystem(SystemUri),
-    /// The draft of this id.
-    RuleDraft(RuleDraftId),
+    /// The draft of this owner and id.
+    RuleDraft(DraftOwner, RuleDraftId),
     /// This version of a draft.
     RuleDraftVersion(RuleDraftId, VersionId),
 }
@@ -91,7 +91,7 @@ impl Setting {
                 SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
             }
             Self::IdentifierSystem(system) => SettingKey::IdentifierSystem(system.uri.clone()),
-            Self::RuleDraft(draft) => SettingKey::RuleDraft(draft.id),
+            Self::RuleDraft(draft) => SettingKey::RuleDraft(draft.author.owner(), draft.id),
             Self::RuleDraftVersion(draft) => SettingKey::RuleDraftVersion(draft.id, draft.version),
         }
     }
@@ -142,7 +142,7 @@ impl Deployment {
             SettingKey::RetainedConcepts(namespace, part) => drop(self.retained.remove(&(namespace.clone(), *part))),
             SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
             SettingKey::IdentifierSystem(uri) => drop(self.identifier_systems.remove(uri)),
-            SettingKey::RuleDraft(_) | SettingKey::RuleDraftVersion(..) => {}
+            SettingKey::RuleDraft(..) | SettingKey::RuleDraftVersion(..) => {}
         }
     }
 

@@ -41,7 +41,7 @@ macro_rules! named_enum {
 macro_rules! record_type {
     ($type:ident is $kind:ident) => {
         /// The kind of record.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $type {}
 
         impl $crate::record::RecordType for $type {

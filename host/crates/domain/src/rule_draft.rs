@@ -3,20 +3,19 @@
 //!
 //! **Invariant:** each change of a draft is a version, counted from 1. Versions are never changed.
 
-use std::fmt;
-
 use jiff::Timestamp;
-use uuid::Uuid;
+use jiff::civil::Date;
 
 use super::client::ClientId;
 use super::context::OpContext;
 use super::identifier::IdentifierKey;
 use super::organization::Organization;
+use super::public_id::{NamedByUuid, PublicId};
 use super::record::VersionId;
 use super::subject::Subject;
 
 /// Maximum number of drafts of an organization, or of a client without one.
-pub const RULE_DRAFTS_MAX: usize = 2_000;
+pub const RULE_DRAFTS_MAX: u64 = 2_000;
 /// Maximum number of versions of a draft.
 pub const DRAFT_VERSIONS_MAX: u64 = 200;
 /// Maximum length of the name of a draft, in bytes.
@@ -28,44 +27,16 @@ pub const DRAFT_CASES_MAX: usize = 100;
 /// Maximum length of the test cases of a draft as JSON, in bytes.
 pub const DRAFT_CASES_BYTES_MAX: usize = 64 << 10;
 
-/// The public name of a draft.
+/// Rule drafts as a kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleDraftId(Uuid);
+pub enum RuleDraftRecord {}
 
-/// Error: a text is not the id of a draft.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the id of a rule draft is a UUID such as `123e4567-e89b-42d3-a456-426614174000`")]
-pub struct RuleDraftIdError;
-
-impl RuleDraftId {
-    /// Parses an id: 32 hexadecimal digits, with or without the usual four hyphens.
-    ///
-    /// # Errors
-    /// The text has another format.
-    pub fn parse(text: &str) -> Result<Self, RuleDraftIdError> {
-        let is_shaped = matches!(text.len(), 32 | 36);
-        let parsed = if is_shaped { Uuid::try_parse(text).ok() } else { None };
-        parsed.map(Self).ok_or(RuleDraftIdError)
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        self.0.into_bytes()
-    }
-
-    /// Creates the id from its bytes.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
+impl NamedByUuid for RuleDraftRecord {
+    const KIND: &'static str = "RuleDraft";
 }
 
-impl fmt::Display for RuleDraftId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(formatter)
-    }
-}
+/// The public id of a draft.
+pub type RuleDraftId = PublicId<RuleDraftRecord>;
 
 named_enum! {
     /// The state of a draft.
@@ -99,6 +70,8 @@ pub struct DraftContent {
     pub engine: Option<String>,
     /// The test cases, as JSON.
     pub cases: Option<String>,
+    /// The day on which the test cases are evaluated; the current day by default.
+    pub as_of: Option<Date>,
 }
 
 /// The author of a draft.
@@ -108,6 +81,35 @@ pub struct DraftAuthor {
     pub client: ClientId,
     /// The organization of that client at the time.
     pub organization: Option<Organization>,
+}
+
+/// The owner of drafts. A client sees those of its organization, and its own without one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DraftOwner {
+    /// The clients of an organization.
+    Organization(Organization),
+    /// A client that had no organization when it created them.
+    Client(ClientId),
+}
+
+impl DraftOwner {
+    /// Returns the owners whose drafts the actor sees; `None` means all.
+    #[must_use]
+    pub fn seen_by(ctx: &OpContext) -> Option<Vec<Self>> {
+        let organization = ctx.organization.clone().map(Self::Organization);
+        ctx.client().map(|client| organization.into_iter().chain([Self::Client(client.clone())]).collect())
+    }
+}
+
+impl DraftAuthor {
+    /// Returns the owner of the draft, which never changes.
+    #[must_use]
+    pub fn owner(&self) -> DraftOwner {
+        match &self.organization {
+            Some(organization) => DraftOwner::Organization(organization.clone()),
+            None => DraftOwner::Client(self.client.clone()),
+        }
+    }
 }
 
 /// A version of a draft.
@@ -132,21 +134,9 @@ pub struct RuleDraft {
 }
 
 impl RuleDraft {
-    /// Returns true if the actor may see it: a client sees the drafts of its organization, or its own without one.
+    /// True if the actor may see it.
     #[must_use]
     pub fn is_visible(&self, ctx: &OpContext) -> bool {
-        match ctx.client() {
-            None => true,
-            Some(client) => match &self.author.organization {
-                Some(organization) => ctx.organization.as_ref() == Some(organization),
-                None => *client == self.author.client,
-            },
-        }
-    }
-
-    /// Returns the reference in the audit log.
-    #[must_use]
-    pub fn reference(id: RuleDraftId) -> String {
-        format!("RuleDraft/{id}")
+        DraftOwner::seen_by(ctx).is_none_or(|owners| owners.contains(&self.author.owner()))
     }
 }

@@ -1,27 +1,29 @@
-//! Search conditions.
+//! Searches: their conditions, index terms and results.
 //!
 //! Filters by days, codes and phrases follow from the schema: [`date_filters`], [`code_filters`], [`PhraseField`].
 
-pub mod found;
 pub mod instant;
 pub mod order;
 pub mod phrase;
-pub mod terms;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
 use super::code::CodeNumber;
 use super::extension::EXTENSION;
 use super::identifier::IdentifierKey;
 use super::manifest::ExtensionPath;
+use super::organization::Organization;
+use super::program_membership::MembershipStatus;
 use super::record::{RecordId, RecordKind};
 use super::schema::{self, Field, Kind};
-use super::subject::Subject;
+use super::subject::{Subject, SubjectReference};
 use super::vocabulary::CodedField;
 use instant::InstantCondition;
+use order::{Position, SortKey};
 use phrase::PhraseField;
 
 /// Maximum number of records in a page.
@@ -256,6 +258,72 @@ impl Default for Page {
     fn default() -> Self {
         Self { offset: 0, count: PAGE_COUNT_DEFAULT }
     }
+}
+
+/// An index term of a membership. The serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MembershipTerm {
+    /// Beneficiary.
+    Beneficiary(SubjectReference),
+    /// Program.
+    Program(RecordId),
+    /// Status.
+    Status(MembershipStatus),
+}
+
+impl MembershipTerm {
+    /// Returns the record field of the term.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Beneficiary(_) => "beneficiary",
+            Self::Program(_) => "program",
+            Self::Status(_) => "status",
+        }
+    }
+}
+
+/// An index term of a consent. The serialized form is for checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConsentTerm {
+    /// The consenting person or group.
+    Subject(SubjectReference),
+    /// The grantee.
+    Grantee(Organization),
+}
+
+/// Conditions on memberships, all of which must hold. Empty: every membership.
+#[derive(Debug, Clone, Default)]
+pub struct MembershipConditions {
+    /// One term of each list; the terms of a list are of one kind.
+    pub terms: Vec<Vec<MembershipTerm>>,
+    /// Time of the last write.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// The sort order of a search.
+#[derive(Debug, Clone, Copy)]
+pub struct Sorting<'a> {
+    /// Sort keys, the most important first. Empty: by the order of registration.
+    pub keys: &'a [SortKey],
+    /// The rank of each code number among all codes, for keys that are codes.
+    pub code_ranks: &'a [u32],
+}
+
+impl Sorting<'_> {
+    /// The order of registration.
+    pub const REGISTERED: Self = Self { keys: &[], code_ranks: &[] };
+}
+
+/// The result of a search.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Number of matching records, independent of the page.
+    pub total: u64,
+    /// The records of the page, in order.
+    pub ids: Vec<RecordId>,
+    /// Start of the next page; absent for the last page.
+    pub next: Option<Position>,
 }
 
 #[cfg(test)]

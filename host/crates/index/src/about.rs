@@ -17,7 +17,7 @@ use daftar_domain::organization::Organization;
 use daftar_domain::program::Program;
 use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipRecord};
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
+use daftar_domain::search::{ConsentTerm, MembershipTerm};
 
 /// Programs, memberships and consents, cheap to clone.
 #[derive(Debug, Clone, Default)]

@@ -33,7 +33,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::{self, Consent, ConsentDetails, ConsentId};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::terms::MembershipTerm;
+use daftar_domain::search::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
 use jiff::civil::Date;
 use limits_cache::LimitsCache;

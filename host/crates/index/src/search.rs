@@ -15,7 +15,7 @@ use order::{Order, place_of};
 use super::bitmaps;
 use super::rows::Rows;
 use daftar_domain::record::RecordId;
-use daftar_domain::search::found::Found;
+use daftar_domain::search::Found;
 use daftar_domain::search::order::{Position, Start, Window};
 
 /// Runs a search; nothing matches without a filter.

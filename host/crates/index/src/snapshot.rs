@@ -17,15 +17,13 @@ use super::places::Places;
 use super::prepared::Preparer;
 use super::subjects::{Contents, Subjects};
 use daftar_domain::code::CodeNumber;
-use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::consent::{ConsentFilter, Opened};
 use daftar_domain::group::GroupRecord;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::Page;
-use daftar_domain::search::found::Found;
-use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
+use daftar_domain::search::{ConsentTerm, Found, MembershipTerm, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
 
 /// A consistent, immutable view of the register.

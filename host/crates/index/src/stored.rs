@@ -89,7 +89,7 @@ mod tests {
     use crate::bitmaps::Posting;
     use crate::chunk::Chunk;
     use daftar_domain::record::RecordId;
-    use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
+    use daftar_domain::search::{ConsentTerm, MembershipTerm};
     use daftar_domain::vocabulary::CodedField;
 
     fn again<T: Serialize + DeserializeOwned>(value: &T) -> T {

@@ -15,8 +15,7 @@ use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
 use super::stored::{self, Corrupt};
 use super::tree::SharedTree;
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_domain::search::Page;
-use daftar_domain::search::found::Found;
+use daftar_domain::search::{Found, Page};
 
 /// Records by term, cheap to clone.
 #[derive(Debug, Clone)]

@@ -19,10 +19,9 @@ use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::person_name;
 use daftar_domain::record::{Record, RecordId};
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateOperator, Page, SubjectQuery, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateOperator, Found, Page, Sorting, SubjectQuery, TextConditions,
 };
 use daftar_domain::subject::Subject;
 use daftar_domain::value::Values;

@@ -15,7 +15,7 @@ use daftar_auth::directory::ClientDirectory;
 use daftar_auth::secret::{SecretHasher, new_client_secret};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
-use daftar_domain::consent_filter::Purpose;
+use daftar_domain::consent::Purpose;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;

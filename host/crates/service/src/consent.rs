@@ -20,8 +20,7 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::organization::Organization;
 use daftar_domain::record::{RecordKind, VersionCondition};
-use daftar_domain::search::Page;
-use daftar_domain::search::terms::ConsentTerm;
+use daftar_domain::search::{ConsentTerm, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::Operation;
 
@@ -59,7 +58,7 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
     let found = visibility::find(ctx, registry, kind, &given.id).await;
     let (subject, _) = found.map_err(|error| subjects::invalid("subject", error))?;
     let details = draft.translate(&mut To(|_: RecordKind| subject));
-    let targets = vec![reference(details.id()), records::reference(kind, &given.id)];
+    let targets = vec![details.id().reference(), records::reference(kind, &given.id)];
     let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
@@ -74,7 +73,7 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result
         Ok(consent) => view(ctx, registry, consent).await,
         Err(error) => Err(error),
     };
-    let mut targets = vec![reference(id)];
+    let mut targets = vec![id.reference()];
     targets.extend(found.as_ref().ok().map(|view| view.subject.clone()));
     registry.audit.record_read(ctx, &found, targets, None).await?;
     found
@@ -90,7 +89,7 @@ pub async fn withdraw(
     id: ConsentId,
     condition: &VersionCondition,
 ) -> Result<ConsentView, AppError> {
-    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![id.reference()]);
     records::changed(ctx, registry, condition, refusal, || withdraw_once(ctx, registry, id, condition)).await
 }
 
@@ -103,7 +102,7 @@ async fn withdraw_once(
     let before = find(ctx, registry, id).await?;
     records::check_version(condition, before.meta.version)?;
     let subject = subjects::called(&*registry.store, before.details.subject()).await?;
-    let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![reference(id), subject]);
+    let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![id.reference(), subject]);
     if before.details.is_withdrawn() {
         entry.note = Some("was withdrawn already".to_owned());
         registry.audit.record(ctx, entry).await?;
@@ -176,8 +175,4 @@ async fn view(ctx: &OpContext, registry: &Registry, consent: Arc<Consent>) -> Re
     let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id).await?;
     let fields = fields.ok_or(AppError::NotFound(RecordKind::Consent))?;
     Ok(ConsentView { consent, subject, status, fields })
-}
-
-fn reference(id: ConsentId) -> String {
-    format!("{}/{id}", RecordKind::Consent)
 }

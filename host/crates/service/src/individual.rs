@@ -23,8 +23,7 @@ use daftar_domain::individual::{Individual, IndividualDetails, IndividualRecord,
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::Sorting;
-use daftar_domain::search::{CodedPlace, KindCondition, Page, PlaceCondition, SubjectQuery};
+use daftar_domain::search::{CodedPlace, KindCondition, Page, PlaceCondition, Sorting, SubjectQuery};
 use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};

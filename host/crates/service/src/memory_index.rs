@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
-use daftar_domain::consent_filter::Opened;
+use daftar_domain::consent::Opened;
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{KindCondition, Page, SubjectQuery};
+use daftar_domain::search::{
+    ConsentTerm, Found, KindCondition, MembershipConditions, MembershipTerm, Page, Sorting, SubjectQuery,
+};
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, RowLimits, SearchLimits, Snapshot};
 use daftar_store::StoreError;

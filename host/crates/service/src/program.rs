@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::eligibility::check::check_expression;
-use crate::eligibility::engine;
+use crate::eligibility::{engine_of_body, engine_of_program};
 use crate::registry::Registry;
 use crate::search::{self, FoundPage, Paging};
 use crate::visibility::{self, Seen};
@@ -122,7 +122,7 @@ async fn check_eligibility(
     engine: &Arc<dyn EligibilityEngine>,
     details: &ProgramDetails,
 ) -> Result<Vec<Diagnostic>, AppError> {
-    let engine = engine::of_body(engine, details.get(ENGINE))?;
+    let engine = engine_of_body(engine, details.get(ENGINE))?;
     match details.get(ELIGIBILITY) {
         Some(expression) => check_expression(ctx, registry, &engine, expression, details.target_type()).await,
         None => Ok(Vec::new()),
@@ -231,7 +231,7 @@ pub async fn rule_of(
         return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
     };
     let (version, subject) = (program.meta.version, program.details.target_type());
-    let engine = engine::of_program(engine, &program.details)?;
+    let engine = engine_of_program(engine, &program.details)?;
     Ok(ProgramRule { reference: records::reference(RecordKind::Program, key), version, expression, engine, subject })
 }
 
@@ -269,7 +269,7 @@ pub async fn broken_rules(
     let mut broken = Vec::new();
     for program in registry.index.programs().await? {
         let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
-        let checked = match engine::of_program(engine, &program.details) {
+        let checked = match engine_of_program(engine, &program.details) {
             Ok(engine) => check_expression(ctx, registry, &engine, expression, program.details.target_type()).await,
             Err(error) => Err(error),
         };

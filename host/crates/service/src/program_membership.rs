@@ -19,10 +19,8 @@ use daftar_domain::program_membership::{
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::{self, Tag};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::terms::{MembershipConditions, MembershipTerm};
-use daftar_domain::search::{PAGE_COUNT_MAX, Page};
+use daftar_domain::search::{Found, MembershipConditions, MembershipTerm, PAGE_COUNT_MAX, Page, Sorting};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 

@@ -37,3 +37,23 @@ pub struct Registry {
     /// The reads of large photos in progress.
     pub photo_reads: Arc<PhotoReads>,
 }
+
+#[cfg(test)]
+impl Registry {
+    /// An empty register in that store, without vocabularies.
+    pub(crate) fn of_store(store: &Arc<daftar_store::testing::ProxyStore>) -> Self {
+        let columns = Arc::default();
+        Self {
+            store: store.clone(),
+            index: Arc::new(crate::memory_index::MemoryIndex(Arc::clone(&columns))),
+            columns,
+            parted: None,
+            shared_index: None,
+            vocabularies: Arc::new(Vocabularies::new(daftar_vocabulary::testing::generation_of([]))),
+            audit: AuditLog::new(store.clone()),
+            exhausted: Arc::default(),
+            bodies: Arc::default(),
+            photo_reads: Arc::default(),
+        }
+    }
+}

@@ -7,6 +7,9 @@
 //!
 //! **Invariant:** for a client, a draft of another organization does not exist.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::registry::Registry;
@@ -19,12 +22,12 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
 use daftar_domain::rule_draft::{
-    DRAFT_VERSIONS_MAX, DraftAuthor, DraftContent, DraftStatus, RULE_DRAFTS_MAX, RuleDraft, RuleDraftId,
+    DRAFT_VERSIONS_MAX, DraftAuthor, DraftContent, DraftOwner, DraftStatus, RULE_DRAFTS_MAX, RuleDraft, RuleDraftId,
 };
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::Operation;
 use daftar_store::record::instant::as_stored;
-use daftar_store::record::setting::{SettingKind, key_bytes};
+use daftar_store::record::setting::{SettingKind, drafts_of, key_bytes};
 
 /// Conditions on drafts, all of which must hold. Empty: every draft.
 #[derive(Debug, Default)]
@@ -50,8 +53,9 @@ pub async fn create(
     content: DraftContent,
 ) -> Result<Arc<RuleDraft>, AppError> {
     let client = ctx.client().ok_or_else(|| AppError::internal("a draft without a client"))?.clone();
-    let drafts = stored(registry, SettingKind::RuleDraft, &[]).await?;
-    if drafts.iter().filter(|draft| draft.is_visible(ctx)).count() >= RULE_DRAFTS_MAX {
+    let author = DraftAuthor { client, organization: ctx.organization.clone() };
+    let prefix = drafts_of(&author.owner());
+    if registry.store.setting_count(SettingKind::RuleDraft, &prefix).await? >= RULE_DRAFTS_MAX {
         let message = format!("the organization has {RULE_DRAFTS_MAX} rule drafts, the maximum: delete some");
         return Err(AppError::conflict(ErrorCode::LimitReached, message));
     }
@@ -60,7 +64,7 @@ pub async fn create(
         id,
         version: VersionId::FIRST,
         content,
-        author: DraftAuthor { client, organization: ctx.organization.clone() },
+        author,
         status: DraftStatus::Open,
         reason: None,
         created_at: as_stored(ctx.now),
@@ -75,7 +79,7 @@ pub async fn create(
 /// [`AppError::NotThere`] if it does not exist, or is not visible to the caller.
 pub async fn read(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Arc<RuleDraft>, AppError> {
     let found = find(ctx, registry, id).await;
-    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], None).await?;
+    registry.audit.record_read(ctx, &found, vec![id.reference()], None).await?;
     found
 }
 
@@ -88,7 +92,7 @@ pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> R
         Ok(_) => stored(registry, SettingKind::RuleDraftVersion, &id.to_bytes()).await,
         Err(error) => Err(error),
     };
-    registry.audit.record_read(ctx, &found, vec![RuleDraft::reference(id)], Some("versions")).await?;
+    registry.audit.record_read(ctx, &found, vec![id.reference()], Some("versions")).await?;
     found.map(|versions| versions.into_iter().rev().collect())
 }
 
@@ -97,8 +101,12 @@ pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> R
 /// # Errors
 /// If the store fails.
 pub async fn search(ctx: &OpContext, registry: &Registry, query: &DraftQuery) -> Result<Vec<Arc<RuleDraft>>, AppError> {
-    let mut drafts = stored(registry, SettingKind::RuleDraft, &[]).await?;
-    drafts.retain(|draft| draft.is_visible(ctx) && query.matches(draft));
+    let prefixes = DraftOwner::seen_by(ctx).map(|owners| owners.iter().map(drafts_of).collect());
+    let mut drafts = Vec::new();
+    for prefix in prefixes.unwrap_or_else(|| vec![Vec::new()]) {
+        drafts.extend(stored(registry, SettingKind::RuleDraft, &prefix).await?);
+    }
+    drafts.retain(|draft| query.matches(draft));
     drafts.sort_by_key(|draft| std::cmp::Reverse((draft.created_at, draft.id)));
     registry.audit.record_search(ctx, Vec::new(), "searched rule drafts").await?;
     Ok(drafts)
@@ -155,6 +163,7 @@ pub async fn delete(
             program: None,
             engine: None,
             cases: None,
+            as_of: None,
         };
         let after = RuleDraft {
             version: before.version.next(),
@@ -167,7 +176,7 @@ pub async fn delete(
         let versions = (1..=before.version.0).map(|version| SettingKey::RuleDraftVersion(id, VersionId(version)));
         let mut operations = vec![
             Operation::AddSetting(Setting::RuleDraftVersion(Arc::new(after))),
-            Operation::RemoveSetting(SettingKey::RuleDraft(id)),
+            Operation::RemoveSetting(SettingKey::RuleDraft(before.author.owner(), id)),
         ];
         operations.extend(versions.map(Operation::RemoveSetting));
         let entry = entry(ctx, AuditAction::Update, AuditOutcome::Allowed, id).with_note("rule draft deleted");
@@ -200,7 +209,7 @@ pub async fn accept(
         let (program, fields) = program::rule_change(ctx, registry, engine, key, rule).await?;
         let after = RuleDraft { status: DraftStatus::Accepted, ..next(ctx, &before)? };
         let target = records::reference(RecordKind::Program, key);
-        let targets = vec![RuleDraft::reference(id), target];
+        let targets = vec![id.reference(), target];
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, targets).with_fields(fields);
         write(ctx, registry, after, vec![program], entry.with_note("rule draft accepted")).await
     };
@@ -229,7 +238,7 @@ pub async fn reject(
 }
 
 fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, id: RuleDraftId) -> AuditEntry {
-    audit::entry(ctx, action, outcome, vec![RuleDraft::reference(id)])
+    audit::entry(ctx, action, outcome, vec![id.reference()])
 }
 
 fn refused(ctx: &OpContext, id: RuleDraftId, decision: &str) -> AuditEntry {
@@ -246,12 +255,18 @@ async fn stored(registry: &Registry, kind: SettingKind, prefix: &[u8]) -> Result
     Ok(drafts.collect())
 }
 
+/// The version of a draft under that key.
+async fn only(registry: &Registry, key: &SettingKey) -> Result<Option<Arc<RuleDraft>>, AppError> {
+    Ok(stored(registry, SettingKind::of(key), &key_bytes(key)).await?.into_iter().next())
+}
+
 /// The present version of a draft that is visible to the caller.
 async fn find(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Arc<RuleDraft>, AppError> {
-    let key = key_bytes(&SettingKey::RuleDraft(id));
-    let found = stored(registry, SettingKind::RuleDraft, &key).await?.into_iter().next();
-    let visible = found.filter(|draft| draft.is_visible(ctx));
-    visible.ok_or_else(|| AppError::NotThere(FieldProblem::new("id", "unknown", "no such rule draft")))
+    let unknown = || AppError::NotThere(FieldProblem::new("id", "unknown", "no such rule draft"));
+    // The first version has the owner, which is a part of the key of the present one.
+    let first = only(registry, &SettingKey::RuleDraftVersion(id, VersionId::FIRST)).await?;
+    let visible = first.filter(|draft| draft.is_visible(ctx)).ok_or_else(unknown)?;
+    only(registry, &SettingKey::RuleDraft(visible.author.owner(), id)).await?.ok_or_else(unknown)
 }
 
 /// The same if it is open and at a version that `If-Match` accepts.

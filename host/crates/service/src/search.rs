@@ -7,11 +7,10 @@ use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::EXTENSION;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Position, SortField, SortKey, Window};
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateConditions, KindCondition, Page, SubjectQuery, TextConditions,
+    CodeCondition, CodedPlace, DateConditions, KindCondition, Page, Sorting, SubjectQuery, TextConditions,
 };
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;

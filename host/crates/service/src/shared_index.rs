@@ -22,21 +22,18 @@ use tokio::time::Instant;
 use crate::memory_index::MemoryIndex;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::code::CodeNumber;
-use daftar_domain::consent_filter::Opened;
+use daftar_domain::consent::Opened;
 use daftar_domain::error::causes;
 use daftar_domain::program::Program;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{Page, SubjectQuery};
+use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, MembershipTerm, Page, Sorting, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
-use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::{Index, RecordCounts, Sees};
 use daftar_store::partition::ReadSnapshot;
-use daftar_store::shared::History;
+use daftar_store::shared::{ChangeFeed, History};
 use daftar_store::{ChangeSink, StoreError};
 
 /// Maximum lag of memory behind the database; beyond it, the database is searched.

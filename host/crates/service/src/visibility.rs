@@ -28,7 +28,7 @@ use crate::registry::Registry;
 use crate::{identifiers, records, subjects};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
-use daftar_domain::consent_filter::Opened;
+use daftar_domain::consent::Opened;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::field::{FieldName, FieldSet, field_of_path, fields_of};

@@ -38,6 +38,18 @@ pub(super) const RAISE_COUNTER: &str = "INSERT INTO daftar.counter AS present (n
                                         ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value \
                                         WHERE present.value < EXCLUDED.value";
 
+/// The end of the settings whose keys begin with those bytes: the first kind and key after them.
+fn end_of(kind: SettingKind, prefix: &[u8]) -> (i16, Vec<u8>) {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return (kind as i16, end);
+        }
+    }
+    (kind as i16 + 1, end)
+}
+
 /// Number of requests that one statement deletes: writes wait for each only briefly.
 const FORGOTTEN_AT_ONCE: i64 = 5_000;
 
@@ -194,9 +206,17 @@ impl Store for PostgresStore {
 
     async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
         let statement = "SELECT value FROM daftar.setting \
-                         WHERE kind = $1 AND substring(key FOR length($2::bytea)) = $2 ORDER BY key";
-        let rows = self.database.query(statement, &[&(kind as i16), &prefix]).await?;
+                         WHERE (kind, key) >= ($1, $2) AND (kind, key) < ($3, $4) ORDER BY kind, key";
+        let (end_kind, end) = end_of(kind, prefix);
+        let rows = self.database.query(statement, &[&(kind as i16), &prefix, &end_kind, &end]).await?;
         rows.iter().map(|row| record::setting::decode(kind, column(row, 0)?)).collect()
+    }
+
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        let statement = "SELECT count(*) FROM daftar.setting WHERE (kind, key) >= ($1, $2) AND (kind, key) < ($3, $4)";
+        let (end_kind, end) = end_of(kind, prefix);
+        let rows = self.database.query(statement, &[&(kind as i16), &prefix, &end_kind, &end]).await?;
+        rows.first().map_or(Ok(0), |row| number(row, 0))
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

@@ -13,9 +13,9 @@ use super::feed::raise_deployment;
 use super::rows::{self, column, signed};
 use super::{Channel, PostgresStore, locks};
 use daftar_store::StoreError;
-use daftar_store::shared::limits::{WINDOW, cell_ns};
 use daftar_store::shared::{
-    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
+    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, WINDOW,
+    Windowed, cell_ns,
 };
 
 /// Maximum time to wait for the exclusive lock: a plugin may use the whole time limit of its compiler.

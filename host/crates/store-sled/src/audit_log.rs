@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_store::audit_log::{AuditSearch, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
-use daftar_store::record::audit_segment::AuditSegment;
+use daftar_store::record::audit::AuditSegment;
 use daftar_store::segment::{self, OpenSegment};
 use daftar_store::{StoreError, record};
 
@@ -69,7 +69,7 @@ impl Reader {
         let holding = self.database.range(from.clone()..=keys::by_number(keys::AUDIT_SEGMENT, u64::MAX)).next();
         let older = self.database.range(keys::by_number(keys::AUDIT_SEGMENT, 0)..from).rev();
         let decoded = holding.into_iter().chain(older);
-        decoded.map(|item| record::audit_segment::decode(&self.next(item)?.1)).filter(move |segment| {
+        decoded.map(|item| record::decode::<AuditSegment>(&self.next(item)?.1)).filter(move |segment| {
             // The first one may begin after the value.
             segment.as_ref().map_or(true, |segment| segment.first <= value)
         })

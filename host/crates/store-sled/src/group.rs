@@ -73,7 +73,7 @@ impl<'g> Group<'g> {
     fn sum_up(&mut self) -> Result<(), StoreError> {
         if let Some(segment) = self.state.audit_segment.take_full() {
             let key = keys::by_number(keys::AUDIT_SEGMENT, segment.last);
-            self.batches.add(vec![(key, record::audit_segment::encode(&segment)?)]);
+            self.batches.add(vec![(key, record::encode(&segment)?)]);
         }
         Ok(())
     }

@@ -115,9 +115,14 @@ pub(super) fn setting_prefix(kind: SettingKind) -> [u8; 2] {
     [SETTING, kind as u8]
 }
 
+/// Returns the key prefix of the settings of a kind whose keys begin with those bytes.
+pub(super) fn settings(kind: SettingKind, prefix: &[u8]) -> Vec<u8> {
+    [setting_prefix(kind).as_slice(), prefix].concat()
+}
+
 /// Returns the key of a setting.
 pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
-    [setting_prefix(SettingKind::of(key)).as_slice(), &key_bytes(key)].concat()
+    settings(SettingKind::of(key), &key_bytes(key))
 }
 
 /// Returns the key prefix of a client's requests. The zero byte ends the id: it contains visible characters only.
@@ -182,6 +187,8 @@ mod tests {
     use super::*;
     use daftar_domain::code::{CodeUri, Namespace};
     use daftar_domain::identifier::SystemUri;
+    use daftar_domain::organization::Organization;
+    use daftar_domain::rule_draft::{DraftOwner, RuleDraftId};
     use daftar_domain::subject::{Subject, SubjectReference};
 
     /// A key of every kind, in hexadecimal. A released layout is never edited.
@@ -193,6 +200,8 @@ mod tests {
         let beneficiary = SubjectReference { kind: Subject::Group, id };
         let namespace = Namespace::parse("urn:x").unwrap();
         let uri = CodeUri::from_parts("urn:x", "c").unwrap();
+        let organization = DraftOwner::Organization(Organization::parse("head").unwrap());
+        let draft = RuleDraftId::from_bytes([7; 16]);
         let keys = [
             ("format", FORMAT.to_vec()),
             ("register", REGISTER.to_vec()),
@@ -208,6 +217,9 @@ mod tests {
             ("setting", setting(&SettingKey::RetainedConcepts(namespace.clone(), 1))),
             ("setting", setting(&SettingKey::EarlierVersion(namespace, 1))),
             ("setting", setting(&SettingKey::IdentifierSystem(SystemUri::parse("urn:x:a").unwrap()))),
+            ("setting", setting(&SettingKey::RuleDraft(organization, draft))),
+            ("setting", setting(&SettingKey::RuleDraft(DraftOwner::Client(client.clone()), draft))),
+            ("setting", setting(&SettingKey::RuleDraftVersion(draft, version))),
             ("request", super::request(&request)),
             ("counter", counter("day")),
             ("audit", by_number(AUDIT, 300)),

@@ -20,7 +20,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod unfinished;
-mod usage;
 mod verify;
 mod writer;
 
@@ -62,8 +61,8 @@ pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
 use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
-use daftar_store::meters::Meters;
 pub use daftar_store::meters::StoreRecorders;
+use daftar_store::meters::{Meters, StoreUsage};
 use daftar_store::plan::{Present, Recent};
 use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
@@ -203,6 +202,21 @@ impl SledStore {
     fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let _span = info_span!("store.read").entered();
         contained(&self.reader, read)
+    }
+
+    /// Records durations from now on.
+    pub fn record_with(&self, recorders: StoreRecorders) {
+        self.meters.record_with(recorders);
+    }
+
+    /// Returns the metrics. Checks the sizes of the files.
+    #[must_use]
+    pub fn usage(&self) -> StoreUsage {
+        StoreUsage {
+            is_sound: self.reader.health.check().is_ok(),
+            disk_bytes: self.reader.database.size_on_disk().ok(),
+            ..self.meters.usage(&self.audit, &self.last_sequence, self.queue_writes_max)
+        }
     }
 }
 
@@ -373,6 +387,14 @@ impl Store for SledStore {
     async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
         let prefix = prefix.to_vec();
         self.read(move |reader| reader.settings_of(kind, &prefix)).await
+    }
+
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        let prefix = keys::settings(kind, prefix);
+        self.read(move |reader| {
+            reader.database.scan_prefix(prefix).try_fold(0, |count, item| reader.next(item).map(|_| count + 1))
+        })
+        .await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

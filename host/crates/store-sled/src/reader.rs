@@ -110,7 +110,7 @@ impl Reader {
     /// Returns the settings of a kind whose keys begin with those bytes.
     pub(super) fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
         let mut settings = Vec::new();
-        for item in self.database.scan_prefix([keys::setting_prefix(kind).as_slice(), prefix].concat()) {
+        for item in self.database.scan_prefix(keys::settings(kind, prefix)) {
             settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
         }
         Ok(settings)

@@ -10,8 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::record::VALUE_BYTES_MAX;
-use crate::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored, stored_bytes};
-use crate::record::audit_segment::AuditSegment;
+use crate::record::audit::{AuditSegment, ENTRIES_PER_VALUE_MAX, entry_as_stored, stored_bytes};
 use crate::{StoreError, segment};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};

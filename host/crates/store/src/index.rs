@@ -12,14 +12,12 @@ use jiff::civil::Date;
 
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
-use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::consent::{ConsentFilter, Opened};
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{Page, SubjectQuery};
+use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, MembershipTerm, Page, Sorting, SubjectQuery};
 use daftar_domain::subject::SubjectReference;
 
 use super::StoreError;

@@ -19,7 +19,6 @@
 
 pub mod archive;
 pub mod audit_log;
-pub mod change_feed;
 pub mod change_log;
 mod error;
 pub mod index;
@@ -267,6 +266,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// If the store fails or a value cannot be read.
     async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError>;
+
+    /// Returns the number of these settings.
+    ///
+    /// # Errors
+    /// If the store fails.
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError>;
 
     /// Returns the table of codes and vocabulary versions.
     ///

@@ -10,7 +10,6 @@
 //! [`StoreError::Corrupt`], whose reason names fields and numbers, never personal data.
 
 pub mod audit;
-pub mod audit_segment;
 pub mod change;
 pub mod client;
 pub mod code_table;
@@ -69,7 +68,7 @@ macro_rules! forms {
 
 forms! {
     audit::StoredAuditV1: 1, "part of the audit log";
-    audit_segment::AuditSegment: 1, "summary of the audit log";
+    audit::AuditSegment: 1, "summary of the audit log";
     change::StoredChangeV1: 1, "change";
     client::StoredClientV1: 1, "client";
     code_table::StoredCodeTableV1: 1, "part of the code table";

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::record::audit_segment::AuditSegment;
+use crate::record::audit::AuditSegment;
 use crate::record::instant::milliseconds;
 use daftar_domain::audit::query::{AuditQuery, lookup_key};
 use daftar_domain::audit::{Actor, AuditEntry};

@@ -255,6 +255,7 @@ macro_rules! every_behaviour {
                 settings_of_one_write_are_stored_atomically,
                 settings_of_similar_names_are_distinct,
                 a_version_of_a_draft_is_added_once,
+                drafts_of_one_owner_are_read_alone,
             },
             tables::{
                 codes_keep_their_numbers,

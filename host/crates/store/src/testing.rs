@@ -32,9 +32,9 @@ use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
 use super::record::setting::SettingKind;
-use super::shared::limits::WINDOW;
 use super::shared::{
-    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
+    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, WINDOW,
+    Windowed,
 };
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
@@ -331,6 +331,10 @@ impl Store for ProxyStore {
 
     async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
         self.seen().settings_of(kind, prefix).await
+    }
+
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        self.seen().setting_count(kind, prefix).await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

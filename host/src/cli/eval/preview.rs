@@ -1,11 +1,12 @@
-//! `daftar eval --preview`: evaluates a rule over the complete register, and draws bars or writes a table of all
-//! subjects.
+//! `daftar eval --preview`: evaluates a rule over the complete register, alone or compared with a second one, and draws
+//! the counts or writes a table of all subjects.
 
 use std::borrow::Cow;
 
 use clap::Args;
+use daftar_api_types::public::eligibility::Outcome;
 use daftar_api_types::public::preview::{
-    AgeBandCounts, Counts, GenderCounts, PreviewLine, PreviewProgress, PreviewRequest, PreviewSubject, Previewed,
+    AgeBandCounts, Cell, Counts, GenderCounts, PreviewLine, PreviewProgress, PreviewRequest, PreviewSubject, Previewed,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,12 +28,15 @@ pub struct PreviewArgs {
     /// times
     #[arg(long, value_name = "NAME=VALUE", requires = "preview")]
     filter: Vec<String>,
-    /// With `--preview`: write every subject with outcome and missing facts, as CSV
+    /// With `--preview`: compare with that rule (B), an expression, `@FILE` or `-`, over the same records
+    #[arg(long, value_name = "EXPR", requires = "preview")]
+    pub compare: Option<String>,
+    /// With `--preview`: write every subject with outcome and missing facts, or with both outcomes, as CSV
     #[arg(long, requires = "preview")]
     csv: bool,
 }
 
-/// Evaluates the rule and prints the result.
+/// Evaluates the rule, and the expression that it is compared with, and prints the result.
 ///
 /// # Errors
 /// If the server rejects it or closes the connection.
@@ -40,7 +44,7 @@ pub fn run(
     global: &GlobalArgs,
     admin: &AdminClient,
     args: &PreviewArgs,
-    rule: &Rule,
+    (rule, compare): (&Rule, Option<&str>),
     as_of: Option<&str>,
 ) -> Result<(), CliError> {
     if args.csv && global.json {
@@ -48,7 +52,7 @@ pub fn run(
     }
     let body = PreviewRequest {
         expression: Cow::Borrowed(&rule.expression),
-        compare: None,
+        compare: compare.map(Cow::Borrowed),
         engine: rule.engine.as_deref().map(Cow::Borrowed),
         subject: Some(rule.subject),
         filter: Some(filters(&args.filter)?),
@@ -58,7 +62,8 @@ pub fn run(
     };
     let lines = admin.lines("POST", "/eligibility/preview", Payload::for_lines(&body)?)?;
     if args.csv {
-        output::line("subject,outcome,missing,errors");
+        let columns = if compare.is_some() { "subject,outcome_a,outcome_b" } else { "subject,outcome,missing,errors" };
+        output::line(columns);
     }
     let bar = output::bar(global.json, 0, "[{wide_bar}] {human_pos}/{human_len} {eta}");
     let mut result = None;
@@ -80,10 +85,12 @@ pub fn run(
     bar.finish_and_clear();
     let (body, result) =
         result.ok_or_else(|| CliError::unavailable("the server closed the connection before the result"))?;
-    match (global.json, args.csv) {
-        (true, _) => output::json(&body),
-        (false, true) => output::note(summary(&result.counts)),
-        (false, false) => output::line(drawn(&Paint::of_output(), &result)),
+    let paint = Paint::of_output();
+    match (global.json, args.csv, &result.comparison) {
+        (true, _, _) => output::json(&body),
+        (false, true, _) => output::note(summary(&result.counts)),
+        (false, false, Some(comparison)) => output::line(drawn_comparison(&paint, &result.counts, &comparison.cells)),
+        (false, false, None) => output::line(drawn(&paint, &result)),
     }
     Ok(())
 }
@@ -105,6 +112,9 @@ fn filters(given: &[String]) -> Result<Map<String, Value>, CliError> {
 
 /// Returns a subject as comma-separated values.
 fn row(line: &PreviewSubject<'_>) -> String {
+    if let Some(compared) = line.compared {
+        return [line.subject.as_ref(), line.outcome.name(), compared.name()].map(quoted).join(",");
+    }
     let errors: Vec<&str> = line.errors.iter().map(|error| error.code.as_ref()).collect();
     let (missing, errors) = (line.missing.join(" "), errors.join(" "));
     [line.subject.as_ref(), line.outcome.name(), missing.as_str(), errors.as_str()].map(quoted).join(",")
@@ -142,6 +152,40 @@ fn drawn(paint: &Paint, result: &Previewed<'_>) -> String {
     lines.join("\n")
 }
 
+/// The outcomes, in the order of the table.
+const OUTCOMES: [Outcome; 3] = [Outcome::Eligible, Outcome::NotEligible, Outcome::Undetermined];
+
+/// Returns the counts of both rules, the subjects by both outcomes as a table, and the numbers of those that B adds and
+/// removes.
+fn drawn_comparison(paint: &Paint, of_a: &Counts, cells: &[Cell]) -> String {
+    let count = |is_counted: &dyn Fn(Outcome, Outcome) -> bool| -> u64 {
+        cells.iter().filter(|cell| is_counted(cell.a, cell.b)).map(|cell| cell.count).sum()
+    };
+    let of_b = |outcome: Outcome| count(&|_, b| b == outcome);
+    let [eligible, not_eligible, undetermined] = OUTCOMES.map(of_b);
+    let of_b = Counts { total: of_a.total, eligible, not_eligible, undetermined, errors: 0 };
+    let gained = count(&|a, b| b == Outcome::Eligible && a != b);
+    let lost = count(&|a, b| a == Outcome::Eligible && a != b);
+    let label = |outcome: Outcome, rule: &str| format!("{} by {rule}", outcome.name().replace('_', " "));
+    let columns = OUTCOMES.map(|outcome| label(outcome, "B"));
+    let width = OUTCOMES.map(|outcome| label(outcome, "A").len()).into_iter().max().unwrap_or_default();
+    let mut lines = vec![
+        paint.paint(Meaning::Strong, &format!("A: {}", summary(of_a))),
+        paint.paint(Meaning::Strong, &format!("B: {}", summary(&of_b))),
+        String::new(),
+        paint.paint(Meaning::Aside, &format!("{:width$}  {}", "", columns.join("  "))),
+    ];
+    for a in OUTCOMES {
+        let counts = OUTCOMES.iter().zip(&columns).map(|(outcome, column)| {
+            let count = count(&|of_a, of_b| (of_a, of_b) == (a, *outcome));
+            format!("{count:>0$}", column.len())
+        });
+        lines.push(format!("{:width$}  {}", label(a, "A"), counts.collect::<Vec<_>>().join("  ")));
+    }
+    lines.extend([String::new(), format!("{gained} gained (eligible by B only), {lost} lost (eligible by A only)")]);
+    lines.join("\n")
+}
+
 fn chart(paint: &Paint, title: &str, rows: &[(String, Counts)], lines: &mut Vec<String>) {
     if rows.is_empty() {
         return;
@@ -165,7 +209,7 @@ fn length(count: u64, most: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use daftar_api_types::public::eligibility::{Decision, Outcome};
+    use daftar_api_types::public::eligibility::Decision;
     use daftar_api_types::public::preview::MissingFact;
 
     use super::*;
@@ -208,6 +252,25 @@ mod tests {
     }
 
     #[test]
+    fn outcomes_of_two_rules_are_a_table_of_nine_cells() {
+        let counts = [80, 1, 0, 9, 890, 1, 1, 1, 27];
+        let pairs = OUTCOMES.into_iter().flat_map(|a| OUTCOMES.map(|b| (a, b)));
+        let cells: Vec<Cell> = pairs.zip(counts).map(|((a, b), count)| Cell { a, b, count }).collect();
+        let of_a = Counts { total: 1_010, eligible: 81, not_eligible: 900, undetermined: 29, errors: 2 };
+        insta::assert_snapshot!(drawn_comparison(&Paint::fixed(false), &of_a, &cells), @"
+        A: 1010 in all: 81 eligible, 900 not eligible, 29 undetermined (2 with an error)
+        B: 1010 in all: 90 eligible, 892 not eligible, 28 undetermined
+
+                           eligible by B  not eligible by B  undetermined by B
+        eligible by A                 80                  1                  0
+        not eligible by A              9                890                  1
+        undetermined by A              1                  1                 27
+
+        10 gained (eligible by B only), 1 lost (eligible by A only)
+        ");
+    }
+
+    #[test]
     fn a_cell_with_a_comma_or_a_quote_is_quoted() {
         let line = PreviewSubject {
             subject: "Individual/urn:x|a,\"b\"".into(),
@@ -217,5 +280,7 @@ mod tests {
             errors: Vec::new(),
         };
         assert_eq!(row(&line), "\"Individual/urn:x|a,\"\"b\"\"\",undetermined,me.a me.b,");
+        let compared = PreviewSubject { compared: Some(Outcome::NotEligible), ..line };
+        assert_eq!(row(&compared), "\"Individual/urn:x|a,\"\"b\"\"\",undetermined,not_eligible");
     }
 }

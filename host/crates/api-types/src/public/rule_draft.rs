@@ -32,6 +32,10 @@ pub struct RuleDraftSent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
     pub cases: Option<Vec<RuleCase>>,
+    /// The day on which the test cases are evaluated; the current day by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Date)]
+    pub as_of: Option<String>,
 }
 
 /// A test case of a rule: a record, and the result that the rule should have for it.

@@ -27,7 +27,7 @@ async fn each_bucket_allows_exactly_its_minute_as_a_burst() {
         assert_eq!(limits.charge_unauthenticated(here).await.unwrap().headers().remaining, left);
     }
     for left in (0..300).rev() {
-        assert_eq!(limits.charge_documentation(here).await.unwrap().headers().remaining, left);
+        assert_eq!(limits.charge_page(here).await.unwrap().headers().remaining, left);
     }
     for left in (0..60).rev() {
         assert_eq!(limits.charge_client(&caller).await.unwrap().headers().remaining, left);
@@ -36,7 +36,7 @@ async fn each_bucket_allows_exactly_its_minute_as_a_burst() {
         |limit, retry_after_s| (Refusal::Minute, RateHeaders { limit, remaining: 0, reset_s: 60 }, retry_after_s);
     assert_eq!(refusal(limits.charge_token_request(here).await.unwrap()), expected(5, 60));
     assert_eq!(refusal(limits.charge_unauthenticated(here).await.unwrap()), expected(30, 2));
-    assert_eq!(refusal(limits.charge_documentation(here).await.unwrap()), expected(300, 1));
+    assert_eq!(refusal(limits.charge_page(here).await.unwrap()), expected(300, 1));
     let refused = limits.charge_client(&caller).await.unwrap();
     assert_eq!(refusal(refused), expected(60, 1));
     assert_eq!(refused.detail().unwrap(), "the limit of 60 requests a minute is reached: retry in 1 s");

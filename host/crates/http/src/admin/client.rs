@@ -19,8 +19,7 @@ use daftar_api_types::admin::client::{ClientBody, NewClientBody, RotatedSecretBo
 use daftar_auth::limits::Limits;
 use daftar_domain::calendar::format_instant;
 use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
-use daftar_domain::consent::PURPOSE_BYTES_MAX;
-use daftar_domain::consent_filter::Purpose;
+use daftar_domain::consent::{PURPOSE_BYTES_MAX, Purpose};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::{EXTENSION, ExtensionFields};

@@ -10,10 +10,11 @@ use crate::api::dto::record as body;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::path::ConsentPath;
+use crate::api::extract::path::IdPath;
 use crate::api::extract::query::{NoParameters, Parameters, subject_reference};
 use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
+use daftar_domain::consent::ConsentRecord;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
 
@@ -44,7 +45,7 @@ pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
 }
 
 /// Shows one consent.
-pub async fn show(call: Administrator, _: NoParameters, ConsentPath(id): ConsentPath) -> ApiResult {
+pub async fn show(call: Administrator, _: NoParameters, IdPath(id): IdPath<ConsentRecord>) -> ApiResult {
     Ok(response(StatusCode::OK, &consent::read(&call.ctx, &call.app.registry, id).await?))
 }
 
@@ -52,7 +53,7 @@ pub async fn show(call: Administrator, _: NoParameters, ConsentPath(id): Consent
 pub async fn withdraw(
     call: Administrator,
     _: NoParameters,
-    ConsentPath(id): ConsentPath,
+    IdPath(id): IdPath<ConsentRecord>,
     IfMatch(condition): IfMatch,
 ) -> ApiResult {
     Ok(response(StatusCode::OK, &consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?))

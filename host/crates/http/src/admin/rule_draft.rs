@@ -7,10 +7,11 @@ use crate::api::dto::reader::Problems;
 use crate::api::dto::rule_draft as body;
 use crate::api::error::ApiResult;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::path::DraftPath;
+use crate::api::extract::path::IdPath;
 use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::routes::rule_draft::{page, query, response};
 use daftar_domain::error::AppError;
+use daftar_domain::rule_draft::RuleDraftRecord;
 use daftar_service::rule_draft;
 
 /// Lists the drafts of all organizations, newest first.
@@ -20,7 +21,7 @@ pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
 }
 
 /// Shows one draft.
-pub async fn show(call: Administrator, _: NoParameters, DraftPath(id): DraftPath) -> ApiResult {
+pub async fn show(call: Administrator, _: NoParameters, IdPath(id): IdPath<RuleDraftRecord>) -> ApiResult {
     Ok(response(StatusCode::OK, &*rule_draft::read(&call.ctx, &call.app.registry, id).await?))
 }
 
@@ -28,7 +29,7 @@ pub async fn show(call: Administrator, _: NoParameters, DraftPath(id): DraftPath
 pub async fn accept(
     call: Administrator,
     _: NoParameters,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     JsonObject(members): JsonObject,
 ) -> ApiResult {
     let version = Problems::of(|problems| body::read_acceptance(members, problems))?;
@@ -41,7 +42,7 @@ pub async fn accept(
 pub async fn reject(
     call: Administrator,
     _: NoParameters,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     JsonObject(members): JsonObject,
 ) -> ApiResult {
     let rejection = Problems::of(|problems| body::read_rejection(members, problems))?;

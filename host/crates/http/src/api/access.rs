@@ -1,10 +1,10 @@
 //! Callers of an endpoint, declared by the type of the handler's first argument.
 //!
 //! [`crate::api::endpoint::endpoint`] accepts only handlers whose first argument is [`Auth`] with a [`ScopeRule`],
-//! [`AnyClient`], [`Public`], [`DocumentationCall`], [`TokenCall`] or [`HealthCall`], together with their OpenAPI
+//! [`AnyClient`], [`Public`], [`PageCall`], [`TokenCall`] or [`HealthCall`], together with their OpenAPI
 //! description. Any other handler does not compile as an endpoint.
 
-pub use super::extract::auth::{AnyClient, Auth, DocumentationCall, HealthCall, Public, TokenCall};
+pub use super::extract::auth::{AnyClient, Auth, HealthCall, PageCall, Public, TokenCall};
 
 use daftar_domain::scope::Scope;
 
@@ -108,7 +108,7 @@ macro_rules! arguments {
     )+};
 }
 
-arguments!(AnyClient = AnyClient, Public = Public, DocumentationCall = Public, TokenCall = Token, HealthCall = Health);
+arguments!(AnyClient = AnyClient, Public = Public, PageCall = Public, TokenCall = Token, HealthCall = Health);
 
 // axum represents a handler's arguments as a tuple that begins with a marker of its own.
 macro_rules! declares_access {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::read::{Loading, head};
-use super::{Head, Mark, layout, write};
+use super::{Head, Mark, layout_digest, write};
 use crate::Columns;
 use crate::image::Image;
 use crate::stored::Corrupt;
@@ -97,7 +97,7 @@ impl CheckpointFolder {
 
     fn write_whole(&self, image: &Image, mark: Mark, path: &Path) -> io::Result<u64> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        let head = Head { layout: layout::layout(), sequence: image.sequence(), mark };
+        let head = Head { layout: layout_digest(), sequence: image.sequence(), mark };
         let mut out = BufWriter::with_capacity(1 << 18, Syncing { file, unsynced: 0 });
         let bytes = write::write(image, &head, &mut out)?;
         let Syncing { file, .. } = out.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
+use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout_digest};
 use crate::stored::{self, Corrupt};
 use daftar_domain::change::Sequence;
 
@@ -54,7 +54,7 @@ pub(super) fn head(file: &File) -> Result<Head, Corrupt> {
     if u32::from_le_bytes(array(&mut from)?) != crc32fast::hash(checked) {
         return Err(DAMAGED);
     }
-    if head.layout != layout::layout() {
+    if head.layout != layout_digest() {
         return Err(OTHER_VERSION);
     }
     Ok(head)

@@ -9,7 +9,7 @@ use super::names::{ANY_PURPOSE, DayRange};
 use super::{Class, ConsentIndex, own_resource};
 use crate::bitmaps::{Posting, RowSet};
 use crate::limits::RowLimits;
-use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::consent::{ConsentFilter, Opened};
 use daftar_domain::field::{ALWAYS_SHOWN, FieldName, FieldSet};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::SubjectReference;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::*;
 use crate::Columns;
 use daftar_domain::change::{Change, Sequence};
-use daftar_domain::consent_filter::{ConsentFilter, Opened, Purpose};
+use daftar_domain::consent::{ConsentFilter, Opened, Purpose};
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::group::GroupDetails;
 use daftar_domain::individual::IndividualDetails;

@@ -9,7 +9,7 @@ use crate::column::{Column, TextColumn, head};
 use crate::field_columns::{CellKind, FieldColumns};
 use crate::limits::SearchLimits;
 use daftar_domain::record::{RecordId, RecordType};
-use daftar_domain::search::found::Sorting;
+use daftar_domain::search::Sorting;
 use daftar_domain::search::order::{
     Direction, Position, SortField, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
 };

@@ -13,10 +13,11 @@ use crate::limits::SearchLimits;
 use crate::subjects::{Subjects, WordIndex, WordKind};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordType};
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{MembershipConditions, MembershipTerm};
-use daftar_domain::search::{CodeCondition, KindCondition, PlaceCondition, SubjectQuery, TextConditions};
+use daftar_domain::search::{
+    CodeCondition, Found, KindCondition, MembershipConditions, MembershipTerm, PlaceCondition, Sorting, SubjectQuery,
+    TextConditions,
+};
 
 impl Snapshot {
     /// Returns the individuals or groups that meet every condition: their number, and those of the page.
@@ -231,10 +232,9 @@ mod tests {
         BENEFICIARY, ENROLLMENT_DATE, MembershipStatus, PROGRAM, ProgramMembershipDetails, STATUS,
     };
     use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
-    use daftar_domain::search::DateOperator;
-    use daftar_domain::search::Page;
     use daftar_domain::search::instant::InstantCondition;
     use daftar_domain::search::order::{Direction, SortField, SortKey};
+    use daftar_domain::search::{DateOperator, Page};
     use daftar_domain::value::Reference;
 
     fn membership(id: u64, status: MembershipStatus, enrolled: Option<&str>) -> ChangedRecord {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::bitmaps::Posting;
 use crate::testing::{CODE_RANKS, LIMITED, Model, Sight, any_group, any_individual, any_order, any_query};
-use daftar_domain::search::found::Sorting;
+use daftar_domain::search::Sorting;
 use daftar_domain::search::order::Start;
 
 impl RowLimits {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{CODE_RANKS, Model, any_group, any_individual, any_order, any_query};
-use daftar_domain::search::found::Sorting;
+use daftar_domain::search::Sorting;
 use daftar_domain::search::order::{SortKey, Start};
 
 fn check(snapshot: &Snapshot, model: &Model, query: &SubjectQuery, keys: &[SortKey], page: Page) {

@@ -1,10 +1,8 @@
 //! Synchronization of two processes of one register.
 
 use super::*;
-use crate::audit::AuditLog;
 use crate::client::{ClientAdministration, ClientChanges};
 use crate::deployment;
-use crate::memory_index::MemoryIndex;
 use crate::registry::Registry;
 use daftar_auth::{DecisionKeyRing, KeyRing, SecretHasher};
 use daftar_domain::audit::Actor;
@@ -19,8 +17,6 @@ use daftar_domain::scope::Scope;
 use daftar_sandbox::{PluginHost, PluginHostSettings, PluginLibrary};
 use daftar_store::testing::ProxyStore;
 use daftar_store_sled::testing::shared_store;
-use daftar_vocabulary::Vocabularies;
-use daftar_vocabulary::testing::generation_of;
 
 /// One of several processes.
 struct Process {
@@ -42,19 +38,7 @@ impl Process {
         let folder = tempfile::tempdir().unwrap();
         let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
         let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
-        let columns = Arc::default();
-        let registry = Registry {
-            store: store.clone(),
-            index: Arc::new(MemoryIndex(Arc::clone(&columns))),
-            columns,
-            parted: None,
-            shared_index: None,
-            vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
-            audit: AuditLog::new(store.clone()),
-            exhausted: Arc::default(),
-            bodies: Arc::default(),
-            photo_reads: Arc::default(),
-        };
+        let registry = Registry::of_store(store);
         let seen = store.generation().await.unwrap();
         let shared = store.clone() as Arc<dyn Shared>;
         let plugins = PluginAdministration::new(registry, host, library).with_shared(Some(shared.clone()));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{PluginAdministration, PluginOffer, blocking, refusal, remove, with};
-use crate::eligibility::engine;
+use crate::eligibility::engine_of_program;
 use crate::eligibility::evaluate::{self, EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
 use crate::registry::Registry;
 use crate::{records, subjects};
@@ -266,7 +266,7 @@ async fn outcomes(
         repeated: None,
         evidence: false,
     };
-    let engine = engine::of_program(&side.engine, rule.program)?;
+    let engine = engine_of_program(&side.engine, rule.program)?;
     let Evaluated { results, .. } = evaluate::evaluate(ctx, &side.registry, &engine, request).await?;
     let verdict = |result: SubjectResult| match result {
         SubjectResult::Outcome { outcome, .. } => Some(outcome.verdict),

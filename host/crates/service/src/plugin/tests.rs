@@ -22,12 +22,8 @@ use daftar_sandbox::{
 };
 use daftar_store::testing::{AuditReads as _, ProxyStore};
 use daftar_store_sled::testing::shared_store;
-use daftar_vocabulary::Vocabularies;
-use daftar_vocabulary::testing::generation_of;
 
 use super::PluginAdministration;
-use crate::audit::AuditLog;
-use crate::memory_index::MemoryIndex;
 use crate::registry::Registry;
 
 fn name(text: &str) -> PluginName {
@@ -60,19 +56,7 @@ fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<ProxyStore>,
 
 /// The administration of a library with that store.
 fn of_store(test: &TestLibrary, store: &Arc<ProxyStore>) -> (PluginAdministration, Registry) {
-    let columns = Arc::default();
-    let registry = Registry {
-        store: store.clone(),
-        index: Arc::new(MemoryIndex(Arc::clone(&columns))),
-        columns,
-        parted: None,
-        shared_index: None,
-        vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
-        audit: AuditLog::new(store.clone()),
-        exhausted: Arc::default(),
-        bodies: Arc::default(),
-        photo_reads: Arc::default(),
-    };
+    let registry = Registry::of_store(store);
     (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), registry)
 }
 

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use super::{MembershipAddress, MembershipDraft, MembershipView, absent, find, name_of, named_in, view};
 use crate::edit::To;
-use crate::eligibility::engine;
+use crate::eligibility::engine_of_program;
 use crate::eligibility::evaluate::ask_program;
 use crate::eligibility::schema::may_be_reported;
 use crate::registry::Registry;
@@ -204,7 +204,7 @@ async fn ask(
 ) -> Result<Option<&'static str>, AppError> {
     let expression = program.details.get(ELIGIBILITY).filter(|_| program.details.enforces_eligibility());
     let Some(expression) = expression else { return Ok(None) };
-    let answer = match engine::of_program(engine, &program.details) {
+    let answer = match engine_of_program(engine, &program.details) {
         Ok(engine) => ask_program(ctx, registry, &engine, expression, details.beneficiary()).await,
         Err(error) => Err(error),
     };

@@ -202,7 +202,7 @@ impl Filling {
                 self.segment.add(number, &lines);
                 if let Some(segment) = self.segment.take_full() {
                     let key = keys::by_number(keys::AUDIT_SEGMENT, segment.last);
-                    values.push((key, record::audit_segment::encode(&segment)?));
+                    values.push((key, record::encode(&segment)?));
                 }
             }
         }

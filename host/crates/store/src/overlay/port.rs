@@ -159,6 +159,10 @@ impl Store for Overlay {
         self.base.settings_of(kind, prefix).await
     }
 
+    async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {
+        self.base.setting_count(kind, prefix).await
+    }
+
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
         let mut table = self.base.code_table().await?;
         let state = self.state();

@@ -334,6 +334,23 @@ impl StoredRequestIdV1 {
     }
 }
 
+/// The summary of an audit log segment, version 1, which is its stored form: searches skip segments by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditSegment {
+    /// The number of its first value.
+    pub first: u64,
+    /// The number of its last value.
+    pub last: u64,
+    /// Number of its entries.
+    pub lines: u64,
+    /// The timestamp of its earliest entry, in milliseconds since 1970.
+    pub at_min_ms: i64,
+    /// The timestamp of its latest entry.
+    pub at_max_ms: i64,
+    /// The Bloom filter of the actors, targets and requests in its entries (`store/segment.rs`).
+    pub filter: Vec<u8>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

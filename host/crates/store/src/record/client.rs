@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
-use daftar_domain::consent_filter::Purpose;
+use daftar_domain::consent::Purpose;
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::{LegalBasis, Organization};

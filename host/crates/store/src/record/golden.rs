@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::audit::StoredAuditV1;
-use super::audit_segment::AuditSegment;
+use super::audit::{AuditSegment, StoredAuditV1};
 use super::change::StoredChangeV1;
 use super::client::StoredClientV1;
 use super::code_table::StoredCodeTableV1;
@@ -308,8 +307,8 @@ fn touched(changes: &[Change], client: &Client) -> Vec<change::Touched> {
 #[test]
 fn old_summaries_of_the_audit_log_are_read() {
     let sample = samples::audit_segment();
-    let old = check::<AuditSegment>("audit-segment-v1", &audit_segment::encode(&sample).unwrap());
-    assert_eq!(audit_segment::decode(&old).unwrap(), sample);
+    let old = check::<AuditSegment>("audit-segment-v1", &encode(&sample).unwrap());
+    assert_eq!(decode::<AuditSegment>(&old).unwrap(), sample);
 }
 
 #[test]

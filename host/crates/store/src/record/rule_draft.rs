@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Unreadable;
 use super::instant::{as_stored, instant, milliseconds};
+use daftar_domain::calendar::{date_from_days, days_since_epoch};
 use daftar_domain::client::ClientId;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::organization::Organization;
@@ -33,6 +34,8 @@ pub struct StoredRuleDraftV1 {
     engine: Option<String>,
     /// JSON.
     cases: Option<String>,
+    /// Days since 1970-01-01.
+    as_of_days: Option<i32>,
     client: String,
     organization: Option<String>,
     status: String,
@@ -44,7 +47,7 @@ pub struct StoredRuleDraftV1 {
 impl From<&RuleDraft> for StoredRuleDraftV1 {
     fn from(draft: &RuleDraft) -> Self {
         let RuleDraft { id, version, content, author, status, reason, created_at, last_updated } = draft;
-        let DraftContent { name, expression, subject, comment, program, engine, cases } = content.clone();
+        let DraftContent { name, expression, subject, comment, program, engine, cases, as_of } = content.clone();
         Self {
             id: id.to_bytes(),
             version: version.0,
@@ -55,6 +58,7 @@ impl From<&RuleDraft> for StoredRuleDraftV1 {
             program: program.map(|program| program.reveal()),
             engine,
             cases,
+            as_of_days: as_of.map(days_since_epoch),
             client: author.client.as_str().to_owned(),
             organization: author.organization.as_ref().map(|organization| organization.as_str().to_owned()),
             status: status.name().to_owned(),
@@ -72,6 +76,7 @@ impl TryFrom<StoredRuleDraftV1> for RuleDraft {
         let unreadable = Unreadable::field;
         let program = stored.program.as_deref().map(IdentifierKey::parse).transpose();
         let organization = stored.organization.as_deref().map(Organization::parse).transpose();
+        let day = |days: i32| date_from_days(days).ok_or_else(|| unreadable("as_of_days"));
         Ok(Self {
             id: RuleDraftId::from_bytes(stored.id),
             version: VersionId(stored.version),
@@ -83,6 +88,7 @@ impl TryFrom<StoredRuleDraftV1> for RuleDraft {
                 program: program.map_err(|_| unreadable("program"))?,
                 engine: stored.engine,
                 cases: stored.cases,
+                as_of: stored.as_of_days.map(day).transpose()?,
             },
             author: DraftAuthor {
                 client: ClientId::parse(&stored.client).map_err(|_| unreadable("client"))?,

@@ -9,6 +9,7 @@ use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{EarlierVersion, RetainedConcepts, Setting, SettingKey};
 use daftar_domain::identifier::{IdentifierSystem, SystemUri};
 use daftar_domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
+use daftar_domain::rule_draft::DraftOwner;
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
@@ -60,7 +61,7 @@ impl SettingKind {
             SettingKey::RetainedConcepts(..) => Self::RetainedConcepts,
             SettingKey::EarlierVersion(..) => Self::EarlierVersion,
             SettingKey::IdentifierSystem(_) => Self::IdentifierSystem,
-            SettingKey::RuleDraft(_) => Self::RuleDraft,
+            SettingKey::RuleDraft(..) => Self::RuleDraft,
             SettingKey::RuleDraftVersion(..) => Self::RuleDraftVersion,
         }
     }
@@ -93,7 +94,10 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
         }
         SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
         SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
-        SettingKey::RuleDraft(id) => bytes.extend_from_slice(&id.to_bytes()),
+        SettingKey::RuleDraft(owner, id) => {
+            bytes.extend_from_slice(&drafts_of(owner));
+            bytes.extend_from_slice(&id.to_bytes());
+        }
         SettingKey::RuleDraftVersion(id, version) => {
             bytes.extend_from_slice(&id.to_bytes());
             bytes.extend_from_slice(&version.0.to_be_bytes());
@@ -105,6 +109,17 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// The beginning of the keys of an owner's rule drafts. Part of the layout: the name of an owner contains no control
+/// characters, so that the zero byte ends it.
+#[must_use]
+pub fn drafts_of(owner: &DraftOwner) -> Vec<u8> {
+    let (kind, name) = match owner {
+        DraftOwner::Organization(organization) => (1, organization.as_str()),
+        DraftOwner::Client(client) => (2, client.as_str()),
+    };
+    [&[kind], name.as_bytes(), &[0]].concat()
 }
 
 /// The setting as it will be read: with its timestamps in milliseconds.

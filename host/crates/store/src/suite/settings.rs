@@ -2,12 +2,14 @@ use std::sync::Arc;
 
 use crate::Operation;
 use crate::record::samples;
-use crate::record::setting::SettingKind;
+use crate::record::setting::{SettingKind, drafts_of};
+use daftar_domain::client::ClientId;
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{RetainedConcepts, Setting, SettingKey};
 use daftar_domain::local_code::{LocalCode, LocalStanding};
+use daftar_domain::organization::Organization;
 use daftar_domain::record::VersionId;
-use daftar_domain::rule_draft::{RuleDraft, RuleDraftId};
+use daftar_domain::rule_draft::{DraftAuthor, DraftOwner, RuleDraft, RuleDraftId};
 
 use super::*;
 
@@ -138,8 +140,46 @@ pub async fn a_version_of_a_draft_is_added_once<B: Backend>() {
         reopened(&mut backend).await;
     }
     let id = RuleDraftId::from_bytes([1; 16]);
-    let mut delete = vec![Operation::RemoveSetting(SettingKey::RuleDraft(id))];
+    let mut delete = vec![Operation::RemoveSetting(Setting::RuleDraft(draft(1, 2)).key())];
     delete.extend([1, 2].map(|version| Operation::RemoveSetting(SettingKey::RuleDraftVersion(id, VersionId(version)))));
     commit(backend.store(), delete).await.unwrap();
     commit(backend.store(), add(1, 1)).await.unwrap();
+}
+
+pub async fn drafts_of_one_owner_are_read_alone<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let names = ["A", "A b", "Aÿ", "B"];
+    let author = |name: &str, organization: Option<&str>| DraftAuthor {
+        client: ClientId::parse(name).unwrap(),
+        organization: organization.map(|name| Organization::parse(name).unwrap()),
+    };
+    let authors =
+        names.map(|name| author("A", Some(name))).into_iter().chain(["A", "B"].map(|name| author(name, None)));
+    let authors: Vec<DraftAuthor> = authors.collect();
+    // Identifiers at both ends of their range: an owner ends where the next one starts.
+    let drafts = |author: &DraftAuthor| {
+        [[0; 16], [u8::MAX; 16]].map(|id| {
+            let id = RuleDraftId::from_bytes(id);
+            Setting::RuleDraft(Arc::new(RuleDraft { id, author: author.clone(), ..samples::rule_draft() }))
+        })
+    };
+    for author in &authors {
+        let drafts = drafts(author);
+        commit(backend.store(), drafts.map(Operation::PutSetting).to_vec()).await.unwrap();
+    }
+    for author in &authors {
+        let prefix = drafts_of(&author.owner());
+        assert_eq!(backend.store().settings_of(SettingKind::RuleDraft, &prefix).await.unwrap(), drafts(author));
+        assert_eq!(backend.store().setting_count(SettingKind::RuleDraft, &prefix).await.unwrap(), 2);
+    }
+    let absent = drafts_of(&DraftOwner::Client(ClientId::parse("C").unwrap()));
+    for (kind, prefix, count) in [
+        (SettingKind::RuleDraft, &absent[..], 0),
+        (SettingKind::RuleDraft, &[], 2 * authors.len()),
+        (SettingKind::RuleDraft, &[u8::MAX], 0),
+        (SettingKind::RuleDraftVersion, &[], 0),
+    ] {
+        assert_eq!(backend.store().settings_of(kind, prefix).await.unwrap().len(), count);
+        assert_eq!(backend.store().setting_count(kind, prefix).await.unwrap(), count as u64);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::shared::limits::{self, Lease, Leased, cell_ns};
+use crate::shared::{self, Lease, Leased};
 
 /// Stored state of a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,11 +18,11 @@ pub struct Minute {
 #[must_use]
 pub fn lease(minute: Minute, now_ns: u64, lease: Lease) -> (Leased, Minute) {
     let Lease { per_minute, least, most } = lease;
-    let cell_ns = cell_ns(per_minute);
+    let cell_ns = shared::cell_ns(per_minute);
     let until_full_ns = match minute.per_minute {
         0 => 0,
         before if before == per_minute => minute.full_at_ns.saturating_sub(now_ns),
-        before => minute.full_at_ns.saturating_sub(now_ns).div_ceil(limits::cell_ns(before)).saturating_mul(cell_ns),
+        before => minute.full_at_ns.saturating_sub(now_ns).div_ceil(shared::cell_ns(before)).saturating_mul(cell_ns),
     };
     let until_full_ns = until_full_ns.min(cell_ns.saturating_mul(per_minute.into()));
     let used = u32::try_from(until_full_ns.div_ceil(cell_ns)).unwrap_or(u32::MAX);

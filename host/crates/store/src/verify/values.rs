@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::{RawValue, RawValues, Table, finding, readable_record, undecodable};
 use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
-use crate::record::audit_segment::AuditSegment;
+use crate::record::audit::AuditSegment;
 use crate::record::instant::milliseconds;
 use crate::record::setting::{SettingKind, key_bytes};
 use crate::{StoreError, record, segment};
@@ -173,7 +173,7 @@ pub(super) struct Summaries {
 impl Summaries {
     /// Adds the next summary; an unreadable one is reported by [`summary`].
     pub(super) fn see(&mut self, value: &[u8]) -> Option<Finding> {
-        let segment = record::audit_segment::decode(value).ok()?;
+        let segment: AuditSegment = record::decode(value).ok()?;
         // Values count from 1: a summary that begins with 0 is reported separately.
         let overlaps = (1..=self.last).contains(&segment.first);
         self.last = segment.last;
@@ -191,7 +191,7 @@ fn summary_problem(last: u64, problem: impl Into<String>) -> Finding {
 
 /// Checks a summary stored under the number of its last value.
 pub(super) fn summary(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
-    let segment = match record::audit_segment::decode(value) {
+    let segment: AuditSegment = match record::decode(value) {
         Ok(segment) => segment,
         Err(error) => return vec![undecodable(Part::AuditSummaries, summary_name(number), &error)],
     };

@@ -34,6 +34,7 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> Option<Draf
     let program = program.and_then(|text| parse_reference("program", &text, &[RecordKind::Program], problems));
     let engine = reader.text("engine", PluginName::LENGTH_MAX, problems);
     let cases = reader.take("cases").and_then(|value| cases(value, problems));
+    let as_of = reader.date("as_of", problems);
     reader.finish(problems);
     Some(DraftContent {
         name: name?,
@@ -43,6 +44,7 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> Option<Draf
         program: program.map(|program| program.id),
         engine,
         cases,
+        as_of,
     })
 }
 
@@ -107,7 +109,7 @@ fn cases(value: Value, problems: &mut Problems) -> Option<String> {
 /// The body of a draft.
 #[must_use]
 pub fn written(draft: &RuleDraft) -> body::RuleDraft {
-    let DraftContent { name, expression, subject, comment, program, engine, cases } = draft.content.clone();
+    let DraftContent { name, expression, subject, comment, program, engine, cases, as_of } = draft.content.clone();
     body::RuleDraft {
         kind: body::RuleDraftType::RuleDraft,
         id: draft.id.to_string(),
@@ -124,6 +126,7 @@ pub fn written(draft: &RuleDraft) -> body::RuleDraft {
             engine,
             // They were read in this form.
             cases: cases.and_then(|json| serde_json::from_str(&json).ok()),
+            as_of: as_of.map(|day| day.to_string()),
         },
         author: body::RuleDraftAuthor {
             client: draft.author.client.to_string(),

@@ -59,10 +59,10 @@ pub struct WithinRequest {
 #[derive(Debug, Clone, Copy)]
 pub struct Public;
 
-/// Any reader of a page of the documentation. Counted in the documentation bucket of the address, so that a client
-/// whose calls are rejected can still read the reason.
+/// Any reader of a page of the documentation, of the workbench, or of their files. Counted in the bucket of pages of the
+/// address, so that a client whose calls are rejected can still read the reason.
 #[derive(Debug, Clone, Copy)]
-pub struct DocumentationCall;
+pub struct PageCall;
 
 /// Any caller that requests a token. Counted in the token bucket of the address.
 #[derive(Debug, Clone, Copy)]
@@ -241,12 +241,12 @@ impl FromRequestParts<AppState> for Public {
     }
 }
 
-impl FromRequestParts<AppState> for DocumentationCall {
+impl FromRequestParts<AppState> for PageCall {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
-        accept(&info, app.limits.charge_documentation(address(&info)?).await?)?;
+        accept(&info, app.limits.charge_page(address(&info)?).await?)?;
         check_reader(parts, app, &info).map(|()| Self)
     }
 }

@@ -10,10 +10,9 @@ use crate::api::endpoint::resource_in;
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::response::RequestInfo;
 use daftar_domain::code::Namespace;
-use daftar_domain::consent::ConsentId;
 use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::public_id::{NamedByUuid, PublicId};
 use daftar_domain::record::RecordKind;
-use daftar_domain::rule_draft::{RuleDraft, RuleDraftId};
 use daftar_service::records::reference;
 
 /// Characters of a name or an identifier that a path segment must encode.
@@ -43,13 +42,9 @@ pub struct IdentifierPath(pub IdentifierKey);
 #[derive(Debug)]
 pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
 
-/// The id of a consent.
+/// The id of an object that is named by a UUID.
 #[derive(Debug)]
-pub struct ConsentPath(pub ConsentId);
-
-/// The id of a rule draft.
-#[derive(Debug)]
-pub struct DraftPath(pub RuleDraftId);
+pub struct IdPath<T>(pub PublicId<T>);
 
 /// The namespace of a vocabulary as a path segment, percent-decoded.
 #[derive(Debug)]
@@ -91,27 +86,14 @@ impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
+impl<S: Send + Sync, T: NamedByUuid + Copy> FromRequestParts<S> for IdPath<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let text: String = decoded(parts, NOT_TEXT).await?;
-        let id = ConsentId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
+        let id = PublicId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
         if let Some(info) = parts.extensions.get::<RequestInfo>() {
-            info.trail.about([format!("{}/{id}", RecordKind::Consent)]);
-        }
-        Ok(Self(id))
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for DraftPath {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let text: String = decoded(parts, NOT_TEXT).await?;
-        let id = RuleDraftId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
-        if let Some(info) = parts.extensions.get::<RequestInfo>() {
-            info.trail.about([RuleDraft::reference(id)]);
+            info.trail.about([id.reference()]);
         }
         Ok(Self(id))
     }

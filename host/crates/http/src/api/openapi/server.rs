@@ -57,7 +57,7 @@ pub fn documentation() -> Operation {
     let absent =
         DocumentedResponse::empty(307, "The program was built without the site; `/docs/api` describes the API.");
     Operation::new(Tag::Server, "readDocumentation", "Read the documentation")
-        .says("The documentation site: tutorials, guides, reference and search. Counted in the bucket of documentation, 300 requests a minute from one address.")
+        .says("The documentation site: tutorials, guides, reference and search. Counted in the bucket of pages, 300 requests a minute from one address.")
         .parameters(of_search())
         .response(page)
         .response(absent.header("Location"))
@@ -109,7 +109,7 @@ pub fn workbench() -> Operation {
     let page =
         DocumentedResponse::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
     Operation::new(Tag::Server, "readWorkbench", "Open the workbench")
-        .says("A page on which analysts write rules and preview their results. It contains no data of the register: a signed-in user calls this API with a client's own token, scopes and limits.")
+        .says("A page on which analysts write rules and preview their results. It contains no data of the register: a signed-in user calls this API with a client's own token, scopes and limits. The page and its files are counted in the bucket of pages, as the documentation is.")
         .response(page)
         .refuses(&[404])
         .conditional(false)

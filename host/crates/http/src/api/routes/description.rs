@@ -15,7 +15,7 @@ use daftar_api_types::public::server::{
 use daftar_api_types::public::vocabulary::BATCH_CODES_MAX;
 use utoipa::openapi::path::ParameterIn;
 
-use crate::api::access::{DocumentationCall, HealthCall, Public};
+use crate::api::access::{HealthCall, PageCall, Public};
 use crate::api::conditional::unless_cached;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::error::{ApiResult, Problem};
@@ -40,24 +40,19 @@ pub async fn openapi(_: Public, State(app): State<AppState>, _: NoParameters, he
 }
 
 /// The page that shows the document.
-pub async fn docs(_: DocumentationCall, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn docs(_: PageCall, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn error_list(_: PageCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
     page(&headers, &TaggedBytes::new(page::error_list().into_bytes()))
 }
 
 /// The page about one error code.
-pub async fn error_page(
-    _: DocumentationCall,
-    NamePath(name): NamePath,
-    _: NoParameters,
-    headers: HeaderMap,
-) -> ApiResult {
+pub async fn error_page(_: PageCall, NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
     page(&headers, &TaggedBytes::new(page::error_page(code).into_bytes()))

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::api::access::DocumentationCall;
+use crate::api::access::PageCall;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::{NoParameters, Parameters};
@@ -27,12 +27,12 @@ const INDEX: &str = "index.html";
 const POLICY: &str = "content-security-policy.txt";
 
 /// The address of the site without its last `/`.
-pub async fn home(_: DocumentationCall, _: NoParameters) -> Response {
+pub async fn home(_: PageCall, _: NoParameters) -> Response {
     redirect(StatusCode::PERMANENT_REDIRECT, HOME)
 }
 
 /// The first page; in a program without the site, a redirect to the page of the API.
-pub async fn index(_: DocumentationCall, parameters: Parameters, headers: HeaderMap) -> ApiResult {
+pub async fn index(_: PageCall, parameters: Parameters, headers: HeaderMap) -> ApiResult {
     parameters.expect_only(&OF_SEARCH)?;
     if SITE.is_there() {
         return serve(&headers, INDEX);
@@ -45,12 +45,7 @@ fn redirect(status: StatusCode, location: &'static str) -> Response {
 }
 
 /// A page or a file.
-pub async fn file(
-    _: DocumentationCall,
-    NamePath(name): NamePath,
-    parameters: Parameters,
-    headers: HeaderMap,
-) -> ApiResult {
+pub async fn file(_: PageCall, NamePath(name): NamePath, parameters: Parameters, headers: HeaderMap) -> ApiResult {
     parameters.expect_only(&OF_SEARCH)?;
     serve(&headers, &name)
 }

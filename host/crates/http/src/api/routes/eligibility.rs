@@ -28,7 +28,7 @@ use daftar_domain::record::RecordKind;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
-use daftar_service::eligibility::engine;
+use daftar_service::eligibility::engine_of_body;
 use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, Evaluated, evaluate as decide};
 use daftar_service::eligibility::evidence::{BUNDLE_BYTES_MAX, sign};
 use daftar_service::eligibility::preview::{Preview, PreviewEvent, PreviewRequest, prepare};
@@ -49,7 +49,7 @@ pub async fn validate(
 /// Handles a body of `$validate`.
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
     let (expression, engine, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
-    let engine = engine::of_body(&app.engine, engine.as_deref())?;
+    let engine = engine_of_body(&app.engine, engine.as_deref())?;
     let checked = check(ctx, &app.registry, &engine, &expression, subject).await?;
     Ok(Json(response::validated(&checked)).into_response())
 }
@@ -133,7 +133,7 @@ async fn decided(
     let request = EvaluateRequest { evidence, ..problems.finish(request)? };
     let engine = match program {
         Some(program) => program.engine,
-        None => engine::of_body(&app.engine, engine.as_deref())?,
+        None => engine_of_body(&app.engine, engine.as_deref())?,
     };
     let names = response::subject_names(&request);
     let evaluated = decide(ctx, &app.registry, &engine, request).await?;
@@ -173,7 +173,7 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     let requested = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
     let requested = requested.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewParameters { expression, compare, engine, subject, filter, sample, tells_subjects, as_of } = requested;
-    let engine = engine::of_body(&app.engine, engine.as_deref())?;
+    let engine = engine_of_body(&app.engine, engine.as_deref())?;
     let among = selection(app, ctx, subject, &filter)?;
     let request = PreviewRequest { expression, compare, among, sample, as_of, is_streamed, tells_subjects };
     let ready = prepare(ctx, &app.registry, &engine, &app.previews, request).await?;

@@ -14,9 +14,10 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
-use crate::api::extract::path::{ConsentPath, IdentifierPath};
+use crate::api::extract::path::{IdPath, IdentifierPath};
 use crate::api::extract::query::{NoParameters, Parameters, reference, subject_reference};
 use crate::state::AppState;
+use daftar_domain::consent::ConsentRecord;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::ProgramPhase;
@@ -190,7 +191,11 @@ fn read_membership_conditions(parameters: &Parameters) -> ApiResult<MembershipQu
 }
 
 /// Reads a consent given to the client's organization.
-pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): ConsentPath, _: NoParameters) -> ApiResult {
+pub async fn read_consent(
+    call: Auth<scope::ConsentRead>,
+    IdPath(id): IdPath<ConsentRecord>,
+    _: NoParameters,
+) -> ApiResult {
     let view = consent::read(&call.ctx, &call.app.registry, id).await?;
     Ok(tagged(StatusCode::OK, &view.consent.meta, body::consent(&view)))
 }
@@ -198,7 +203,7 @@ pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): Conse
 /// Withdraws a consent; a repeated call changes nothing and returns the same response.
 pub async fn withdraw_consent(
     call: Auth<scope::ConsentDelete>,
-    ConsentPath(id): ConsentPath,
+    IdPath(id): IdPath<ConsentRecord>,
     _: NoParameters,
     IfMatch(condition): IfMatch,
 ) -> ApiResult<StatusCode> {

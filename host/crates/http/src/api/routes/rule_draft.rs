@@ -14,13 +14,13 @@ use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::path::DraftPath;
+use crate::api::extract::path::IdPath;
 use crate::api::extract::query::{NoParameters, Parameters, reference};
 use crate::api::routes::record_search::page_of;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::RecordKind;
-use daftar_domain::rule_draft::{DraftContent, DraftStatus, RuleDraft};
+use daftar_domain::rule_draft::{DraftContent, DraftStatus, RuleDraft, RuleDraftRecord};
 use daftar_service::rule_draft::{self, DraftQuery};
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ pub async fn create(
 /// Reads a draft.
 pub async fn read(
     call: Auth<scope::EligibilityRead>,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     _: NoParameters,
     headers: HeaderMap,
 ) -> ApiResult {
@@ -63,7 +63,7 @@ pub async fn search(call: Auth<scope::EligibilityRead>, parameters: Parameters) 
 /// Lists the versions of a draft, newest first.
 pub async fn history(
     call: Auth<scope::EligibilityRead>,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     parameters: Parameters,
 ) -> ApiResult {
     parameters.expect_only(&["_count", "_offset"])?;
@@ -74,7 +74,7 @@ pub async fn history(
 /// Replaces a draft.
 pub async fn replace(
     call: Auth<scope::EligibilityCreate>,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     (_, IfMatch(condition), headers): (NoParameters, IfMatch, HeaderMap),
     JsonObject(members): JsonObject,
 ) -> ApiResult {
@@ -90,7 +90,7 @@ pub async fn replace(
 /// Deletes a draft.
 pub async fn delete(
     call: Auth<scope::EligibilityCreate>,
-    DraftPath(id): DraftPath,
+    IdPath(id): IdPath<RuleDraftRecord>,
     _: NoParameters,
     IfMatch(condition): IfMatch,
 ) -> ApiResult {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue};
 
-use crate::api::access::Public;
+use crate::api::access::PageCall;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
@@ -13,12 +13,12 @@ use crate::api::site::{File, Site, restrict};
 use daftar_domain::error_code::ErrorCode;
 
 /// The page.
-pub async fn page(_: Public, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn page(_: PageCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_page(&headers)
 }
 
 /// A file that the page loads.
-pub async fn file(_: Public, NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn file(_: PageCall, NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_file(&headers, &name)
 }
 

@@ -33,8 +33,7 @@ use daftar_domain::group::GroupRecord;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program_membership::ProgramMembership;
 use daftar_domain::record::{Fields, Record, RecordId, RecordKind, VersionId};
-use daftar_domain::search::Page;
-use daftar_domain::search::terms::MembershipTerm;
+use daftar_domain::search::{MembershipTerm, Page};
 use daftar_domain::subject::SubjectReference;
 
 /// Maximum number of uncached segments that a batch reads completely. If the members are spread over more segments, the

@@ -10,8 +10,9 @@ use daftar_domain::address;
 use daftar_domain::calendar::{Period, date_from_days};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar_domain::consent::{CONSENT_ID, ConsentDetails, ConsentId, EFFECTIVE_DATE, GRANTEE, SCOPES, SUBJECT};
-use daftar_domain::consent_filter::ConsentFilter;
+use daftar_domain::consent::{
+    CONSENT_ID, ConsentDetails, ConsentFilter, ConsentId, EFFECTIVE_DATE, GRANTEE, SCOPES, SUBJECT,
+};
 use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::{self, IndividualDetails};
@@ -22,14 +23,12 @@ use daftar_domain::program_membership::{
 };
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
 use daftar_domain::search::phrase::PhraseField;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, KindCondition, MemberCondition, Page,
-    PlaceCondition, SubjectQuery, TextConditions,
+    CodeCondition, CodedPlace, ConsentTerm, DateCondition, DateConditions, DateOperator, KindCondition,
+    MemberCondition, MembershipConditions, MembershipTerm, Page, PlaceCondition, Sorting, SubjectQuery, TextConditions,
 };
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};

@@ -13,10 +13,9 @@ use daftar_domain::calendar::date_from_days;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue};
 use daftar_domain::consent::{
-    CONSENT_ID, ConsentDetails, ConsentId, EFFECTIVE_DATE, EXPIRY_DATE, FIELD_NAMES, GRANTEE, LEGAL_BASIS, PURPOSE,
-    SCOPES, SUBJECT, WITHDRAWN,
+    CONSENT_ID, ConsentDetails, ConsentFilter, ConsentId, EFFECTIVE_DATE, EXPIRY_DATE, FIELD_NAMES, GRANTEE,
+    LEGAL_BASIS, PURPOSE, Purpose, SCOPES, SUBJECT, WITHDRAWN,
 };
-use daftar_domain::consent_filter::{ConsentFilter, Purpose};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use daftar_domain::group::{
     ACTIVE, ADDRESS, GROUP_TYPE, GroupDetails, HOUSING_TYPE, NAME, RELATIONSHIP, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE,
@@ -31,8 +30,10 @@ use daftar_domain::program_membership::{
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{CodeCondition, CodedPlace, KindCondition, MemberCondition, SubjectQuery};
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, ConsentTerm, KindCondition, MemberCondition, MembershipConditions, MembershipTerm,
+    SubjectQuery,
+};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;

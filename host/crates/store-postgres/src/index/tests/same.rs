@@ -12,12 +12,11 @@ use super::random::{
 };
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::code::CodeNumber;
-use daftar_domain::consent_filter::ConsentFilter;
+use daftar_domain::consent::ConsentFilter;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::{Direction, Position, SortField, SortKey, SortValue, Start, Window};
-use daftar_domain::search::{Page, SubjectQuery};
+use daftar_domain::search::{Found, Page, Sorting, SubjectQuery};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::{Columns, SearchLimits};

@@ -1,6 +1,7 @@
 //! Every kind of damage to a register, one at a time.
 
 use super::*;
+use daftar_store::record::audit::AuditSegment;
 
 /// A change of the database: its description, the change, and the expected findings.
 pub(super) type Damage = (&'static str, fn(&::sled::Db), &'static [&'static str]);
@@ -257,13 +258,9 @@ pub(super) const DAMAGES: &[Damage] = &[
         |database| {
             let number = summary(database);
             let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
-            let mut segment = record::audit_segment::decode(&stored).unwrap();
+            let mut segment: AuditSegment = record::decode(&stored).unwrap();
             segment.filter.fill(0);
-            put(
-                database,
-                keys::by_number(keys::AUDIT_SEGMENT, number),
-                record::audit_segment::encode(&segment).unwrap(),
-            );
+            put(database, keys::by_number(keys::AUDIT_SEGMENT, number), record::encode(&segment).unwrap());
         },
         &["audit_summaries: the summary of the audit log up to value "],
     ),
@@ -272,13 +269,9 @@ pub(super) const DAMAGES: &[Damage] = &[
         |database| {
             let number = summary(database);
             let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
-            let mut segment = record::audit_segment::decode(&stored).unwrap();
+            let mut segment: AuditSegment = record::decode(&stored).unwrap();
             segment.lines += 1;
-            put(
-                database,
-                keys::by_number(keys::AUDIT_SEGMENT, number),
-                record::audit_segment::encode(&segment).unwrap(),
-            );
+            put(database, keys::by_number(keys::AUDIT_SEGMENT, number), record::encode(&segment).unwrap());
         },
         &["audit_summaries: the summary of the audit log up to value "],
     ),
@@ -286,9 +279,9 @@ pub(super) const DAMAGES: &[Damage] = &[
         "a summary from before the first value on",
         |database| {
             let key = keys::by_number(keys::AUDIT_SEGMENT, summary(database));
-            let mut segment = record::audit_segment::decode(&take(database, key.clone())).unwrap();
+            let mut segment: AuditSegment = record::decode(&take(database, key.clone())).unwrap();
             segment.first = 0;
-            put(database, key, record::audit_segment::encode(&segment).unwrap());
+            put(database, key, record::encode(&segment).unwrap());
         },
         &["audit_summaries: the summary of the audit log up to value "],
     ),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use daftar_domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
-use daftar_domain::consent_filter::Purpose;
+use daftar_domain::consent::Purpose;
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::{Resource, Scope};

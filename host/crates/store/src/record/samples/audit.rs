@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::record::audit_segment::AuditSegment;
+use crate::record::audit::AuditSegment;
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::consent::ConsentId;
 

@@ -1,5 +1,7 @@
 //! Settings of a deployment.
 
+use jiff::civil::Date;
+
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{EarlierVersion, RetainedConcepts};
@@ -27,6 +29,7 @@ pub fn rule_draft() -> RuleDraft {
             program: Some(IdentifierKey::parse("urn:svc:vocab:id-type#tax_id|PENSION").unwrap()),
             engine: Some("cel".to_owned()),
             cases: Some(r#"[{"name":"old","outcome":"eligible","record":{}}]"#.to_owned()),
+            as_of: Some(Date::constant(2026, 1, 1)),
         },
         author: DraftAuthor {
             client: ClientId::parse("client_0123").unwrap(),

@@ -1,6 +1,0 @@
-//! Layers around every request and response.
-
-pub mod audit;
-pub mod entrance;
-pub mod response;
-pub mod shown;
