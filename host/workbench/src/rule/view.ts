@@ -48,7 +48,7 @@ export const rule: View = (context) => {
       panel.changed()
     },
     onVerdict: (told: Verdict) => {
-      showVerdict(verdict, told, { ...editor, goTo: (from, to) => (panel.showText(), editor.goTo(from, to)) })
+      showVerdict(verdict, told, panel.shown)
       reach.validated(told.kind === 'validated' && !told.validated.valid)
       if (told.kind !== 'checking') cases.validated(told.kind === 'validated' && told.validated.valid)
     },
@@ -97,6 +97,7 @@ export const rule: View = (context) => {
   const hint = h('p', { class: 'hint' }, t.rule.hint)
   const panel = editingPanel({
     api,
+    place: 'rule',
     editor,
     text: () => state.a,
     subject: () => state.subject,

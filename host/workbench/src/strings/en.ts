@@ -212,6 +212,7 @@ export const en = {
     lead: 'Subjects that only one of two rules reaches.',
     a: 'Rule A',
     b: 'Rule B',
+    copy: 'Start from rule A',
     aIs: 'Rule A is the rule of the first view; changes apply to both views.',
     run: 'Compare',
     gained: 'Gained',

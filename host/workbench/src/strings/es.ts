@@ -212,6 +212,7 @@ export const es: Strings = {
     lead: 'Sujetos que solo alcanza una de las dos reglas.',
     a: 'Regla A',
     b: 'Regla B',
+    copy: 'Partir de la regla A',
     aIs: 'La regla A es la de la primera vista; los cambios valen para ambas vistas.',
     run: 'Comparar',
     gained: 'Ganados',

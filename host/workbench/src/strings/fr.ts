@@ -213,6 +213,7 @@ export const fr: Strings = {
     lead: 'Sujets qu’une seule des deux règles atteint.',
     a: 'Règle A',
     b: 'Règle B',
+    copy: 'Partir de la règle A',
     aIs: 'La règle A est celle de la première vue ; les changements valent pour les deux vues.',
     run: 'Comparer',
     gained: 'Gagnés',

@@ -212,6 +212,7 @@ export const pt: Strings = {
     lead: 'Sujeitos que só uma das duas regras alcança.',
     a: 'Regra A',
     b: 'Regra B',
+    copy: 'Partir da regra A',
     aIs: 'A regra A é a da primeira vista; as alterações valem para ambas as vistas.',
     run: 'Comparar',
     gained: 'Ganhos',
