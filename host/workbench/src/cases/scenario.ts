@@ -2,7 +2,7 @@
 
 import { isAbort, sentence } from '../api'
 import { tree } from '../case/tree'
-import { counted } from '../case/values'
+import { factLabel } from '../case/values'
 import { fill, h, prose } from '../dom'
 import { t } from '../i18n'
 import type { Outcome } from '../rule/preview'
@@ -75,7 +75,7 @@ function shown({ outcome, missing = [], errors = [], explanation, error }: Resul
     error && h('p', { class: 'problem' }, error.detail),
     outcome &&
       h('p', { class: 'answer' }, before && [t.keep.whatIf.stored, ' ', badge(before), ' ', t.keep.whatIf.now, ' '], badge(outcome)),
-    missing.length > 0 && h('p', {}, `${t.case.missing}: `, missing.map((fact) => h('code', {}, counted(fact)))),
+    missing.length > 0 && h('p', {}, `${t.case.missing}: `, missing.map((fact, at) => [at > 0 && ' · ', factLabel(fact)])),
     ...errors.map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation && tree(explanation, names, t.keep.whatIf.tree),
   ]

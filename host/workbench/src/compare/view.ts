@@ -1,7 +1,7 @@
 // Two rules side by side, with the subjects gained and lost. Every number opens the list behind it.
 
 import { type Panel, editingPanel } from '../builder/panel'
-import { field, fill, h, onRunKey } from '../dom'
+import { field, fill, h } from '../dom'
 import { type RuleEditor, makeEditor } from '../editor/editor'
 import { currentLanguage, leftToRight, number, t } from '../i18n'
 import { contextLine } from '../rule/context'
@@ -71,7 +71,7 @@ export const compare: View = (context) => {
   }
   const dom = h(
     'section',
-    { class: 'card compare', 'aria-labelledby': 'compare', on: { keydown: onRunKey(() => running.run()) } },
+    { class: 'card compare', 'aria-labelledby': 'compare' },
     h('h1', { id: 'compare' }, t.compare.heading),
     h('p', {}, t.compare.lead, ' ', t.compare.aIs),
     h('div', { class: 'columns even' }, rule('a'), rule('b')),
@@ -84,6 +84,7 @@ export const compare: View = (context) => {
   state.isComparisonDue = false
   return {
     dom,
+    run: () => running.run(),
     close: () => {
       running.cancel()
       for (const panel of panels) {
@@ -120,8 +121,8 @@ function show(context: Context, question: Question & { b: string }, compared: Co
       'div',
       { class: 'foot' },
       provenance(context.api, [
-        { name: t.compare.a, rule: question.expression, decision: compared.decisions[0] },
-        { name: t.compare.b, rule: question.b, decision: compared.decisions[1] },
+        { name: t.compare.a, rule: question.expression, subject: question.subject, decision: compared.decisions[0] },
+        { name: t.compare.b, rule: question.b, subject: question.subject, decision: compared.decisions[1] },
       ]),
       printButton(),
     ),

@@ -75,6 +75,20 @@ const theme = EditorView.theme({
   '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)', padding: '0.15rem 0.5rem', fontSize: 'inherit' },
 })
 
+/** Replaces a selection by typed text. The browser would keep the colour of the selection in a style attribute, which the
+ * content security policy forbids. */
+const replacesSelection = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { data: text, inputType } = event
+    const { from, to, empty } = view.state.selection.main
+    if (inputType !== 'insertText' || text === null || empty || view.composing) return false
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
+    const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))
+    if (!isHandled) view.dispatch(insert())
+    return true
+  },
+})
+
 export function makeEditor(settings: EditorSettings): RuleEditor {
   const { api, subject } = settings
   let known: Schema | undefined
@@ -93,6 +107,7 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
       closeBrackets(),
       EditorView.lineWrapping,
       EditorView.contentAttributes.of({ 'aria-label': settings.label, autocapitalize: 'off', spellcheck: 'false' }),
+      replacesSelection,
       placeholder('is_female(me) && age_years(me.birth_date) >= 60'),
       language,
       completion({ api, subject, schema: () => known }),

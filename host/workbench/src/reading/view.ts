@@ -20,9 +20,22 @@ export interface RuleReading {
 
 /** `name` is that of the rule, where the page has several. */
 export function ruleReading(api: Api, name?: string): RuleReading {
-  const body = h('div', { class: 'sentences' })
+  const { dom: body, show, close } = ruleSentences(api)
   const label = name ? `${name}: ${t.reading.heading}` : t.reading.heading
   const dom = h('section', { class: 'reading', 'aria-label': label, hidden: true }, h(name ? 'h3' : 'h2', {}, t.reading.heading), body)
+  return {
+    dom,
+    show: (text, subject) => {
+      dom.hidden = !text.trim()
+      show(text, subject)
+    },
+    close,
+  }
+}
+
+/** The sentences alone. */
+export function ruleSentences(api: Api): RuleReading {
+  const body = h('div', { class: 'sentences' })
   /** The names that were read so far; a rule is shown again with each. */
   const names = new Map<string, string>()
   let asking = new AbortController()
@@ -30,7 +43,6 @@ export function ruleReading(api: Api, name?: string): RuleReading {
   const show = (text: string, subject: Subject) => {
     asking.abort()
     clearTimeout(timer)
-    dom.hidden = !text.trim()
     const parsed = parse(text)
     if (!parsed) {
       fill(body, h('p', { class: 'hint' }, t.reading.incomplete))
@@ -57,7 +69,7 @@ export function ruleReading(api: Api, name?: string): RuleReading {
     asking.abort()
     clearTimeout(timer)
   }
-  return { dom, show, close }
+  return { dom: body, show, close }
 }
 
 function sentences(clause: Clause): HTMLElement[] {

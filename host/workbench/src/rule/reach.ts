@@ -115,8 +115,8 @@ export class Reach {
     )
   }
 
-  #sheet({ expression }: Question, { decision }: Previewed): HTMLElement {
-    return provenance(this.context.api, [{ rule: expression, decision }])
+  #sheet({ expression, subject }: Question, { decision }: Previewed): HTMLElement {
+    return provenance(this.context.api, [{ rule: expression, subject, decision }])
   }
 
   /** Opens the list of the subjects of a part of the population. */

@@ -3,7 +3,7 @@
 import { editingPanel } from '../builder/panel'
 import { CasesPanel } from '../cases/panel'
 import { codeSearch } from '../combobox'
-import { field, h, onRunKey } from '../dom'
+import { field, h } from '../dom'
 import { Toolbar } from '../drafts/toolbar'
 import { makeEditor, type RuleEditor } from '../editor/editor'
 import type { Verdict } from '../editor/diagnostics'
@@ -106,7 +106,7 @@ export const rule: View = (context) => {
   })
   const dom = h(
     'div',
-    { class: 'columns', on: { keydown: onRunKey(() => reach.run()) } },
+    { class: 'columns' },
     h(
       'section',
       { class: 'card stays', 'aria-labelledby': 'rule' },
@@ -130,6 +130,7 @@ export const rule: View = (context) => {
   if (inserted) queueMicrotask(() => editor.insertCode(inserted))
   return {
     dom,
+    run: () => reach.run(),
     close: () => {
       reach.close()
       cases.close()

@@ -57,7 +57,7 @@ export const ar: Strings = {
   rule: {
     heading: 'القاعدة',
     editor: 'نص القاعدة',
-    hint: 'Ctrl+Space للإكمال، Ctrl+Enter للتشغيل. للخروج من المحرر: Escape ثم Tab.',
+    hint: 'Ctrl+Space للإكمال. للخروج من المحرر: Escape ثم Tab.',
     asOf: 'في يوم',
     asOfHint: 'فارغ: اليوم.',
     insertCode: 'إدراج رمز',
@@ -125,6 +125,7 @@ export const ar: Strings = {
   reach: {
     heading: 'النطاق',
     run: 'معاينة',
+    keys: 'Ctrl+Enter للتشغيل، Alt+0 للانتقال إلى النتيجة.',
     cancel: 'إلغاء',
     cancelled: 'أُلغيت المعاينة.',
     who: 'الفئة',

@@ -44,7 +44,7 @@ export const en = {
   rule: {
     heading: 'Rule',
     editor: 'Rule expression',
-    hint: 'Ctrl+Space completes, Ctrl+Enter runs. Leave the editor with Escape, then Tab.',
+    hint: 'Ctrl+Space completes. Leave the editor with Escape, then Tab.',
     asOf: 'On the day',
     asOfHint: 'Empty: today.',
     insertCode: 'Insert a code',
@@ -112,6 +112,7 @@ export const en = {
   reach: {
     heading: 'Reach',
     run: 'Preview',
+    keys: 'Ctrl+Enter runs, Alt+0 goes to the result.',
     cancel: 'Cancel',
     cancelled: 'The preview was cancelled.',
     who: 'Population',

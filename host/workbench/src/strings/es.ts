@@ -44,7 +44,7 @@ export const es: Strings = {
   rule: {
     heading: 'Regla',
     editor: 'Expresión de la regla',
-    hint: 'Ctrl+Espacio completa, Ctrl+Intro ejecuta. Para salir del editor: Escape y luego Tab.',
+    hint: 'Ctrl+Espacio completa. Para salir del editor: Escape y luego Tab.',
     asOf: 'En la fecha',
     asOfHint: 'Vacío: hoy.',
     insertCode: 'Insertar un código',
@@ -112,6 +112,7 @@ export const es: Strings = {
   reach: {
     heading: 'Alcance',
     run: 'Vista previa',
+    keys: 'Ctrl+Intro ejecuta, Alt+0 va al resultado.',
     cancel: 'Cancelar',
     cancelled: 'La vista previa se canceló.',
     who: 'Población',

@@ -45,7 +45,7 @@ export const fr: Strings = {
   rule: {
     heading: 'Règle',
     editor: 'Expression de la règle',
-    hint: 'Ctrl+Espace complète, Ctrl+Entrée lance. Pour quitter l’éditeur : Échap, puis Tab.',
+    hint: 'Ctrl+Espace complète. Pour quitter l’éditeur : Échap, puis Tab.',
     asOf: 'À la date du',
     asOfHint: 'Vide : aujourd’hui.',
     insertCode: 'Insérer un code',
@@ -113,6 +113,7 @@ export const fr: Strings = {
   reach: {
     heading: 'Portée',
     run: 'Aperçu',
+    keys: 'Ctrl+Entrée lance, Alt+0 va au résultat.',
     cancel: 'Annuler',
     cancelled: 'L’aperçu a été annulé.',
     who: 'Population',

@@ -44,7 +44,7 @@ export const pt: Strings = {
   rule: {
     heading: 'Regra',
     editor: 'Expressão da regra',
-    hint: 'Ctrl+Espaço completa, Ctrl+Enter executa. Para sair do editor: Escape e depois Tab.',
+    hint: 'Ctrl+Espaço completa. Para sair do editor: Escape e depois Tab.',
     asOf: 'No dia',
     asOfHint: 'Vazio: hoje.',
     insertCode: 'Inserir um código',
@@ -112,6 +112,7 @@ export const pt: Strings = {
   reach: {
     heading: 'Alcance',
     run: 'Pré-visualizar',
+    keys: 'Ctrl+Enter executa, Alt+0 vai para o resultado.',
     cancel: 'Cancelar',
     cancelled: 'A pré-visualização foi cancelada.',
     who: 'População',
