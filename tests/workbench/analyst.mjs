@@ -5,33 +5,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
 import { everyDiagnosticInFrench, everyProblemInFrench, fieldsInFrench, inOneLanguage } from './languages.mjs'
-import { accessible, given, go, lead, look, lookAtAll, page, please, say, step } from './leader.mjs'
-
-const editor = (name = 'Rule expression') => page.getByRole('textbox', { name, exact: true })
-
-async function write(text, name) {
-  await editor(name).click()
-  await page.keyboard.press('Control+A')
-  await page.keyboard.press('Delete')
-  // In one input: while a person types, brackets and quotation marks are closed automatically.
-  await page.keyboard.insertText(text)
-  await page.keyboard.press('Escape')
-}
-
-// The printed result has its rule, day, population and digest, no control, and at most two pages.
-async function printedSheet(name) {
-  await page.emulateMedia({ media: 'print' })
-  await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
-  const shown = await page.locator('body').innerText()
-  for (const part of ['is_female(me)', 'all people', 'sha256:', 'urn:iso:std:iso:5218', 'evaluated']) assert.ok(shown.includes(part), `the sheet has ${part}`)
-  for (const control of ['Sign out', 'Preview', 'Insert a code', 'Print']) assert.ok(!shown.includes(control), `the sheet has no ${control}`)
-  await page.evaluate(() => dispatchEvent(new Event('afterprint')))
-  const pdf = await page.pdf({ path: `${given.pictures}/${name}.pdf`, preferCSSPageSize: true })
-  const pages = pdf.toString('latin1').match(/\/Type\s*\/Page[^s]/g).length
-  assert.ok(pages <= 2, `${pages} pages`)
-  await page.emulateMedia({ media: 'screen' })
-  step(`printed ${name}`)
-}
+import { focusedTag as focused } from './keyboard.mjs'
+import { accessible, count, editor, given, go, lead, look, lookAtAll, page, please, printedSheet, say, step, write } from './leader.mjs'
 
 // Chooses in the editor's list. It accepts no key for a moment after it opens, so that a key meant for the text does not choose.
 async function choose(name) {
@@ -48,17 +23,6 @@ async function signIn({ client_id: id, client_secret: secret }, expected = 'in')
   await (expected === 'in' ? say('button', 'Sign out') : page.getByRole('alert')).waitFor()
   assert.notEqual(await focused(), 'BODY')
 }
-
-async function count(outcome) {
-  const text = await page.locator(`.counts .${outcome} dd`).first().evaluate((dd) => {
-    const shown = [...(dd.querySelector('button') ?? dd).childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)
-    return shown.map((node) => node.textContent).join('')
-  })
-  return Number(text.replaceAll(/\D/g, ''))
-}
-
-// The element that has the focus; the body means that it was lost.
-const focused = () => page.evaluate(() => document.activeElement.tagName)
 
 // The names of the options of the editor.
 async function offered() {
@@ -296,7 +260,8 @@ await lead(async () => {
   await lookAtAll('reach')
   await page.getByText('All numbers').click()
 
-  await printedSheet('rule')
+  const parts = ['is_female(me)', 'The person is female.', 'all people', 'sha256:', 'urn:iso:std:iso:5218', 'evaluated']
+  await printedSheet('rule', parts, ['Sign out', 'Preview', 'Insert a code', 'Print'])
 
   // Every number opens the list behind it, with names, and the focus returns to it.
   const eligible = page.locator('.counts .eligible button')

@@ -4,35 +4,20 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
-import { accessible, given, go, lead, look, lookAtAll, page, please, step } from './leader.mjs'
+import { signIn } from './keyboard.mjs'
+import { accessible, editor, given, go, lead, look, lookAtAll, page, please, step, write } from './leader.mjs'
 
 const EXAMPLE = 'Old-age pension'
 const CHANGED = 'age_years(me.birth_date) >= 65 || (is_female(me) && age_years(me.birth_date) >= 61)'
 
-const editor = (tab = page, name = 'Rule expression') => tab.getByRole('textbox', { name, exact: true })
 const button = (name, tab = page) => tab.getByRole('button', { name, exact: true })
 const dialog = (tab = page) => tab.locator('dialog')
 const title = (text, tab = page) => tab.locator('.rule-name', { hasText: text }).waitFor()
 const passed = (text) => page.locator('.cases summary', { hasText: `${text} passed` }).waitFor()
 
-async function signIn(tab) {
-  await tab.getByLabel('Client id').fill(given.client.client_id)
-  await tab.getByLabel('Client secret').fill(given.client.client_secret)
-  await tab.keyboard.press('Enter')
-  await button('Sign out', tab).waitFor()
-}
-
-async function write(text, tab = page, name = undefined) {
-  await editor(tab, name).click()
-  await tab.keyboard.press('Control+A')
-  await tab.keyboard.press('Delete')
-  await tab.keyboard.insertText(text)
-  await tab.keyboard.press('Escape')
-}
-
 // The rule in the editor, on one line.
 async function ruleText(tab = page) {
-  return (await editor(tab).innerText()).trim().replaceAll(/\s+/g, ' ')
+  return (await editor(undefined, tab).innerText()).trim().replaceAll(/\s+/g, ' ')
 }
 
 async function openDialog(name, tab = page) {
@@ -111,7 +96,7 @@ async function share() {
   await close()
   const tab = await page.context().newPage()
   await tab.goto(link)
-  await signIn(tab)
+  await signIn(given.client, tab)
   await tab.locator('.verdict .good').waitFor()
   assert.equal(await ruleText(tab), CHANGED)
   step('shared the rule by a link')
@@ -126,7 +111,7 @@ async function saveVersions(tab) {
   await openDialog('Open', tab)
   await dialog(tab).getByRole('button', { name: EXAMPLE, exact: true }).click()
   await title('version 1', tab)
-  await write('age_years(me.birth_date) >= 62', tab)
+  await write('age_years(me.birth_date) >= 62', undefined, tab)
   await openDialog('Save', tab)
   await button('Save as version 2', tab).click()
   await title('version 2', tab)
@@ -215,7 +200,7 @@ async function whatIf() {
 
 async function compare() {
   await go('compare')
-  await write(given.other, page, 'Rule B')
+  await write(given.other, 'Rule B')
   await page.locator('.verdict .good').nth(1).waitFor()
   await button('Compare').click()
   await page.locator('table.outcomes').waitFor()
@@ -234,7 +219,7 @@ async function compare() {
 
 await lead(async () => {
   await page.goto(`${given.url}/workbench`)
-  await signIn(page)
+  await signIn()
   await startFromAnExample()
   await saveAsFile()
   const tab = await share()
