@@ -198,6 +198,38 @@ async function whatIf() {
   step('tried other facts')
 }
 
+// An explanation that arrives late leaves the form open, and the focus in it.
+async function lateExplanation() {
+  let release
+  const held = new Promise((resolve) => (release = resolve))
+  await page.route('**/Eligibility/$evaluate', async (route) => {
+    if (typeof route.request().postDataJSON().subjects[0] === 'string') await held
+    await route.continue()
+  })
+  await button('Explain').click()
+  await button('Describe a person or family').click()
+  await page.locator('.scenario-result .answer .badge').waitFor()
+  await page.getByLabel('birth_date').focus()
+  const explained = page.waitForResponse((response) => typeof response.request().postDataJSON()?.subjects?.[0] === 'string')
+  release()
+  await explained
+  await page.locator('.running .primary:enabled').waitFor()
+  await page.locator('.scenario').waitFor()
+  assert.equal(await page.evaluate(() => document.activeElement.labels?.[0].textContent), 'birth_date')
+  // The same case leaves the form of its facts open too; another case closes it.
+  await button('Change these facts').click()
+  await page.locator('.scenario-result .answer', { hasText: 'In the register' }).waitFor()
+  await button('Explain').click()
+  await page.locator('.running .primary:enabled').waitFor()
+  assert.equal(await page.locator('.scenario').count(), 1)
+  await page.getByRole('combobox', { name: 'Person or group' }).fill('W-0004')
+  await page.keyboard.press('Enter')
+  await page.locator('.person', { hasText: 'W-0004' }).waitFor()
+  assert.equal(await page.locator('.scenario').count(), 0)
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  step('opened a form before the explanation arrived')
+}
+
 async function compare() {
   await go('compare')
   await write(given.other, 'Rule B')
@@ -227,5 +259,6 @@ await lead(async () => {
   await tab.close()
   await proposeForProgram()
   await whatIf()
+  await lateExplanation()
   await compare()
 })

@@ -105,6 +105,7 @@ export const oneCase: View = (context) => {
         on: {
           click: () => {
             state.caseQuestion = undefined
+            whatIf.clear()
             showRule()
             running.run()
           },
@@ -125,6 +126,7 @@ export const oneCase: View = (context) => {
   function choose(reference: string): void {
     state.case = reference
     state.caseQuestion = undefined
+    whatIf.clear()
     showRule()
     running.run()
   }
