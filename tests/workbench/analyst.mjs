@@ -38,20 +38,25 @@ async function openList(button) {
   return Number(/\d+/.exec(rows)[0])
 }
 
-// A preview and a comparison that are refused for the rate limit continue by themselves after the required time.
-async function continuesAfterLimit(view, button) {
+const LIMITED = { status: 429, code: 'rate_limited', times: 1, notice: /Wait 1 second/ }
+// More often than a busy server is asked again.
+const COMPILING = { status: 503, code: 'engine_compiling', times: 5, notice: /The server is preparing the eligibility engine/ }
+
+// A preview and a comparison that are refused for a time continue by themselves.
+async function continuesAfter({ status, code, times, notice }, view, button) {
   await go(view)
-  let refused = 0
+  let sent = 0
   await page.route('**/Eligibility/$preview', (route) => {
-    refused += 1
-    if (refused > 1) return route.continue()
-    return route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, json: { code: 'rate_limited', detail: 'too many requests' } })
+    sent += 1
+    if (sent > times) return route.continue()
+    return route.fulfill({ status, headers: { 'Retry-After': '1' }, json: { code, detail: 'repeat the request' } })
   })
   await say('button', button).click()
-  await page.locator('.wait', { hasText: /Wait 1 second/ }).waitFor()
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait', { hasText: notice }).waitFor()
+  await accessible(code)
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   await page.locator('.running .primary:enabled').waitFor()
-  assert.ok(refused > 1, 'the request was sent again')
+  assert.ok(sent > times, 'the request was sent again')
   assert.equal(await page.locator('.running .problem:visible').count(), 0)
   assert.notEqual(await focused(), 'BODY')
   await page.unrouteAll({ behavior: 'ignoreErrors' })
@@ -356,9 +361,12 @@ await lead(async () => {
   await write(given.rule)
   await chooseEngine()
   await openConcept()
-  await continuesAfterLimit('compare', 'Compare')
-  await continuesAfterLimit('rule', 'Preview')
+  await continuesAfter(LIMITED, 'compare', 'Compare')
+  await continuesAfter(LIMITED, 'rule', 'Preview')
   step('continued after the rate limit')
+  await continuesAfter(COMPILING, 'compare', 'Compare')
+  await continuesAfter(COMPILING, 'rule', 'Preview')
+  step('continued when the engine was there')
   await say('button', 'Preview').click()
   await page.locator('.counts').waitFor()
   await go('vocabularies')
@@ -422,7 +430,7 @@ await lead(async () => {
   await accessible('unreachable')
   await page.context().setOffline(false)
   await page.locator('.verdict .good').waitFor({ timeout: 3_000 })
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   await page.locator('.reach .notice').waitFor({ state: 'hidden' })
   assert.notEqual(await focused(), 'BODY')
   await write(given.rule)
@@ -452,7 +460,7 @@ await lead(async () => {
   await look('wait')
   await accessible('waiting')
   await page.locator('.verdict .good').waitFor({ timeout: 60_000 })
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   step('waited as long as shown')
 
   // After signing out by the button a reload shows no data either.

@@ -2,6 +2,7 @@
 
 import { type Api, sentence } from './api'
 import { fill, h } from './dom'
+import type { EngineState } from './engine-wait'
 import { linked } from './drafts/link'
 import { openRule } from './drafts/open'
 import { focus, guardFocus } from './focus'
@@ -52,6 +53,8 @@ export class Shell {
   #main = h('main', { id: 'main', tabindex: '-1' })
   #live = h('p', { role: 'status', class: 'visually-hidden' })
   #wait = h('p', { role: 'alert', class: 'wait', hidden: true })
+  #engine = h('p', { role: 'status', class: 'wait calm', hidden: true })
+  #engineState: EngineState = 'ready'
   #isUnreachable = false
   #budget = h('span', {})
   // One image for all frames: a new one would be requested again.
@@ -69,6 +72,10 @@ export class Shell {
     })
     api.on('limited', () => this.#countDown())
     api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
+    api.on('engine', (state) => {
+      this.#engineState = state
+      this.#showEngine()
+    })
     api.on('budget', () => this.#showBudget())
     guardFocus(document.body, this.#main)
     if (!isAdmin) openLinked()
@@ -85,6 +92,7 @@ export class Shell {
     fill(document.body, ...this.#frame(notice))
     if (this.#isUnreachable) this.#unreachable(true)
     else if (this.api.waitMs > 0) this.#countDown()
+    this.#showEngine()
     this.#showBudget()
     if (this.#isSignedIn) void this.#show(isMove)
     else this.#main.querySelector('input')?.focus()
@@ -116,6 +124,7 @@ export class Shell {
       ),
       ...(this.#isSignedIn ? [h('nav', { 'aria-label': t.nav.label }, links)] : []),
       this.#wait,
+      this.#engine,
       this.#main,
       ...(this.#isSignedIn ? [h('footer', {}, h('span', {}, this.api.clientId), this.#budget, h('a', { href: beside('licences.txt'), target: '_blank', rel: 'noopener' }, t.licences))] : []),
       this.#live,
@@ -151,6 +160,21 @@ export class Shell {
   #showBudget(): void {
     const { budget } = this.api
     this.#budget.textContent = budget ? t.budget(budget.remaining, budget.limit) : ''
+  }
+
+  /** Shows that requests wait for an engine, or asks whether they continue. */
+  #showEngine(): void {
+    const isLate = this.#engineState === 'late'
+    const retry = () => {
+      this.#main.focus()
+      this.api.engine.resume()
+    }
+    this.#engine.hidden = this.#engineState === 'ready'
+    fill(
+      this.#engine,
+      !this.#engine.hidden && (isLate ? t.engine.late : t.engine.compiling),
+      isLate && [' ', h('button', { type: 'button', on: { click: retry } }, t.engine.retry)],
+    )
   }
 
   /** Shows or hides the banner about a server that cannot be reached. */

@@ -311,7 +311,13 @@ export const en = {
   },
 
   keep,
-  engine: { label: 'Eligibility engine', active: 'Active engine' },
+  engine: {
+    label: 'Eligibility engine',
+    active: 'Active engine',
+    compiling: 'The server is preparing the eligibility engine after a start. The page continues by itself.',
+    late: 'The server has been preparing the eligibility engine for more than two minutes.',
+    retry: 'Try again',
+  },
   sheet: {
     title: 'Rule, versions and digest of this result',
     engine: 'Engine',

@@ -311,7 +311,13 @@ export const es: Strings = {
   },
 
   keep,
-  engine: { label: 'Motor de elegibilidad', active: 'Motor activo' },
+  engine: {
+    label: 'Motor de elegibilidad',
+    active: 'Motor activo',
+    compiling: 'El servidor prepara el motor de elegibilidad tras el arranque. La página continúa por sí sola.',
+    late: 'El servidor lleva más de dos minutos preparando el motor de elegibilidad.',
+    retry: 'Reintentar',
+  },
   sheet: {
     title: 'Regla, versiones y huella de este resultado',
     engine: 'Motor',

@@ -312,7 +312,13 @@ export const fr: Strings = {
   },
 
   keep,
-  engine: { label: 'Moteur d’éligibilité', active: 'Moteur actif' },
+  engine: {
+    label: 'Moteur d’éligibilité',
+    active: 'Moteur actif',
+    compiling: 'Le serveur prépare le moteur d’éligibilité après un démarrage. La page continue d’elle-même.',
+    late: 'Le serveur prépare le moteur d’éligibilité depuis plus de deux minutes.',
+    retry: 'Réessayer',
+  },
   sheet: {
     title: 'Règle, versions et empreinte de ce résultat',
     engine: 'Moteur',

@@ -311,7 +311,13 @@ export const pt: Strings = {
   },
 
   keep,
-  engine: { label: 'Motor de elegibilidade', active: 'Motor ativo' },
+  engine: {
+    label: 'Motor de elegibilidade',
+    active: 'Motor ativo',
+    compiling: 'O servidor está a preparar o motor de elegibilidade após o arranque. A página continua por si própria.',
+    late: 'O servidor está há mais de dois minutos a preparar o motor de elegibilidade.',
+    retry: 'Tentar novamente',
+  },
   sheet: {
     title: 'Regra, versões e impressão digital deste resultado',
     engine: 'Motor',
