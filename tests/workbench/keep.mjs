@@ -170,6 +170,33 @@ async function proposeForProgram() {
   step("changed a program's rule by a draft")
 }
 
+// A draft has the day of the evaluation, on which its test cases run too.
+async function dayOfDraft() {
+  const day = page.getByLabel('On the day')
+  const ofCases = page.getByLabel('Day of the cases')
+  await go('rule')
+  await day.fill('2026-01-31')
+  await openDialog('Save')
+  await page.getByLabel('Name', { exact: true }).fill('On a day')
+  await button('Save as a draft').click()
+  await title('version 1')
+  await page.locator('.cases summary').click()
+  assert.equal(await ofCases.inputValue(), '2026-01-31')
+  await passed('1 of 1')
+  await day.fill('2026-03-31')
+  await openDialog('Open')
+  await dialog().getByRole('button', { name: 'On a day', exact: true }).click()
+  await dialog().waitFor({ state: 'detached' })
+  assert.equal(await day.inputValue(), '2026-01-31')
+  await passed('1 of 1')
+  await page.locator('.cases summary').click()
+  assert.equal(await ofCases.inputValue(), '2026-01-31')
+  await page.locator('.rule-name').getByRole('button').click()
+  await dialog().locator('.versions', { hasText: /January/ }).waitFor()
+  await close()
+  step('saved a draft with its day')
+}
+
 async function whatIf() {
   await write(given.rule)
   await page.locator('.verdict .good').waitFor()
@@ -261,4 +288,5 @@ await lead(async () => {
   await whatIf()
   await lateExplanation()
   await compare()
+  await dayOfDraft()
 })

@@ -91,6 +91,8 @@ function accept(saved: Tagged): void {
   const { draft, tag } = saved
   const { id, version, name, comment = '', program = '', engine = '' } = draft
   Object.assign(state.document, { title: name, about: comment, program, engine, draft: { id, tag, version } })
+  // The cases of a draft are evaluated on its day.
+  if (draft.as_of && state.document.cases.length > 0) state.document.casesAsOf = draft.as_of
   state.save()
 }
 

@@ -20,7 +20,7 @@ export const rule: View = (context) => {
   const { api } = context
   const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' })
   const reach = new Reach(context)
-  const toolbar = new Toolbar(context)
+  const toolbar = new Toolbar(context, () => cases.changedDay())
   const cases = new CasesPanel(context)
   const start = new Gallery(context)
   /** The examples are in place of a result while there is neither a rule nor a result. */
