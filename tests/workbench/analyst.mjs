@@ -280,7 +280,7 @@ await lead(async () => {
   assert.equal(csv.length - 1, counts.eligible)
   await page.keyboard.press('Escape')
   assert.equal(await eligible.evaluate((button) => button === document.activeElement), true)
-  const missing = page.locator('.missing-facts button', { hasText: 'me.birth_date' })
+  const missing = page.locator('.missing-facts button', { hasText: 'date of birth' })
   assert.equal(await openList(missing), Number((await missing.innerText()).match(/\d+$/)[0]))
   await page.keyboard.press('Escape')
   for (const group of ['Gender', 'Age']) {

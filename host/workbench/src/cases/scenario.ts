@@ -1,6 +1,7 @@
 // A record that is not in the register beside its result, which follows each change of the record.
 
 import { isAbort, sentence } from '../api'
+import { withNames } from '../case/names'
 import { tree } from '../case/tree'
 import { factLabel } from '../case/values'
 import { fill, h, prose } from '../dom'
@@ -46,6 +47,7 @@ export function scenario({ context, evaluation, facts, record, names, before, on
       const { results } = await evaluate(api, { ...evaluation, explain: true }, [record], asking.signal)
       const [found] = results
       if (!found) return
+      if (found.explanation) await withNames(api, found.explanation, asking.signal)
       fill(result, ...shown(found, own, before))
       if (found.outcome) say(t.answer[found.outcome])
       onResult?.(found)

@@ -97,7 +97,7 @@ export const compare: View = (context) => {
 
 /** The first rule as the second, to be changed. */
 function copyFirst({ shown, focus }: Panel): void {
-  shown.view.dispatch({ changes: { from: 0, to: shown.view.state.doc.length, insert: state.a }, userEvent: 'input' })
+  shown.view.dispatch({ changes: { from: 0, to: shown.view.state.doc.length, insert: state.a }, selection: { anchor: state.a.length }, userEvent: 'input' })
   focus()
 }
 

@@ -76,7 +76,7 @@ export function openSave(context: Context, onSaved: () => void): void {
       ),
       !mayWrite && h('p', { class: 'notice' }, t.keep.save.noScope),
       document.cases.some(({ isOfPerson }) => isOfPerson) && h('p', { class: 'notice' }, t.keep.cases.ofPerson),
-      h('p', { class: 'hint' }, t.keep.save.fileHint),
+      h('p', { class: 'hint' }, prose(t.keep.save.fileHint)),
     ),
   )
   name.focus()

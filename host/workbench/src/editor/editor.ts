@@ -59,6 +59,7 @@ const theme = EditorView.theme({
   '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad) 1.5px', textUnderlineOffset: '3px' },
   '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline dotted var(--warn) 2px', textUnderlineOffset: '3px' },
   '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--line)', borderRadius: '6px', maxWidth: 'min(30rem, 90vw)', boxShadow: '0 4px 16px rgb(0 0 0 / 20%)' },
+  '.cm-tooltip code': { fontFamily: 'var(--mono)', unicodeBidi: 'isolate', direction: 'ltr' },
   '.cm-tooltip .description': { padding: '0.4rem 0.6rem', fontFamily: 'var(--sans)', fontSize: '0.875rem' },
   '.cm-tooltip .description p': { margin: '0.2rem 0 0' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', fontSize: '0.875rem', maxHeight: '16rem' },

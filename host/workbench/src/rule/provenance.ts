@@ -34,8 +34,8 @@ export function provenance(api: Api, rules: Decided[]): HTMLElement {
     rules.flatMap(({ decision }) => (decision.vocabularies ?? []).map((one): [string, string] => [one.namespace, `${one.version} · ${short(one.digest)}`])),
   )
   const facts: [string, (Node | string)[]][] = [
-    [t.sheet.engine, [(first?.decision.engine ?? '').replace(/\bsha256:\w+/, short)]],
-    [t.sheet.vocabularies, [...vocabularies].map(([namespace, version]) => h('span', {}, h('code', {}, namespace), ` ${version}`))],
+    [t.sheet.engine, first?.decision.engine ? [h('code', {}, first.decision.engine.replace(/\bsha256:\w+/, short))] : []],
+    [t.sheet.vocabularies, [...vocabularies].map(([namespace, version]) => h('span', { dir: 'ltr' }, h('code', {}, namespace), ` ${version}`))],
     [t.sheet.digest, rules.map(({ name, decision }) => h('span', {}, name ? `${name}: ` : '', h('code', {}, short(decision.expression_digest ?? ''))))],
     [t.sheet.made, [h('time', {}, now()), h('code', {}, api.clientId)]],
   ]
@@ -48,7 +48,7 @@ export function provenance(api: Api, rules: Decided[]): HTMLElement {
       inWords(api, rule, subject),
       h('pre', { class: 'rule', tabindex: '0', 'aria-label': name ?? t.rule.heading }, rule),
     ]),
-    h('dl', { class: 'facts' }, facts.filter(([, values]) => values.some((value) => value !== '')).map(([name, values]) => [h('dt', {}, name), h('dd', {}, values)])),
+    h('dl', { class: 'facts' }, facts.filter(([, values]) => values.length > 0).map(([name, values]) => [h('dt', {}, name), h('dd', {}, values)])),
   )
 }
 
