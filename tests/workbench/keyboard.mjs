@@ -43,6 +43,7 @@ export const back = (label, far = FAR) => move('Shift+Tab', label, far)
 export async function press(label, far = FAR) {
   await to(label, far)
   await key('Enter')
+  await focusKept(label)
 }
 
 // A part of a walk, with its presses of Tab.
