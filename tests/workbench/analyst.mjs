@@ -5,33 +5,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
 import { everyDiagnosticInFrench, everyProblemInFrench, fieldsInFrench, inOneLanguage } from './languages.mjs'
-import { accessible, given, go, lead, look, lookAtAll, page, please, say, step } from './leader.mjs'
-
-const editor = (name = 'Rule expression') => page.getByRole('textbox', { name, exact: true })
-
-async function write(text, name) {
-  await editor(name).click()
-  await page.keyboard.press('Control+A')
-  await page.keyboard.press('Delete')
-  // In one input: while a person types, brackets and quotation marks are closed automatically.
-  await page.keyboard.insertText(text)
-  await page.keyboard.press('Escape')
-}
-
-// The printed result has its rule, day, population and digest, no control, and at most two pages.
-async function printedSheet(name) {
-  await page.emulateMedia({ media: 'print' })
-  await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
-  const shown = await page.locator('body').innerText()
-  for (const part of ['is_female(me)', 'all people', 'sha256:', 'urn:iso:std:iso:5218', 'evaluated']) assert.ok(shown.includes(part), `the sheet has ${part}`)
-  for (const control of ['Sign out', 'Preview', 'Insert a code', 'Print']) assert.ok(!shown.includes(control), `the sheet has no ${control}`)
-  await page.evaluate(() => dispatchEvent(new Event('afterprint')))
-  const pdf = await page.pdf({ path: `${given.pictures}/${name}.pdf`, preferCSSPageSize: true })
-  const pages = pdf.toString('latin1').match(/\/Type\s*\/Page[^s]/g).length
-  assert.ok(pages <= 2, `${pages} pages`)
-  await page.emulateMedia({ media: 'screen' })
-  step(`printed ${name}`)
-}
+import { focusedTag as focused } from './keyboard.mjs'
+import { accessible, count, editor, given, go, lead, look, lookAtAll, page, please, printedSheet, say, step, write } from './leader.mjs'
 
 // Chooses in the editor's list. It accepts no key for a moment after it opens, so that a key meant for the text does not choose.
 async function choose(name) {
@@ -49,17 +24,6 @@ async function signIn({ client_id: id, client_secret: secret }, expected = 'in')
   assert.notEqual(await focused(), 'BODY')
 }
 
-async function count(outcome) {
-  const text = await page.locator(`.counts .${outcome} dd`).first().evaluate((dd) => {
-    const shown = [...(dd.querySelector('button') ?? dd).childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)
-    return shown.map((node) => node.textContent).join('')
-  })
-  return Number(text.replaceAll(/\D/g, ''))
-}
-
-// The element that has the focus; the body means that it was lost.
-const focused = () => page.evaluate(() => document.activeElement.tagName)
-
 // The names of the options of the editor.
 async function offered() {
   await page.locator('.cm-tooltip-autocomplete li').first().waitFor()
@@ -74,20 +38,25 @@ async function openList(button) {
   return Number(/\d+/.exec(rows)[0])
 }
 
-// A preview and a comparison that are refused for the rate limit continue by themselves after the required time.
-async function continuesAfterLimit(view, button) {
+const LIMITED = { status: 429, code: 'rate_limited', times: 1, notice: /Wait 1 second/ }
+// More often than a busy server is asked again.
+const COMPILING = { status: 503, code: 'engine_compiling', times: 5, notice: /The server is preparing the eligibility engine/ }
+
+// A preview and a comparison that are refused for a time continue by themselves.
+async function continuesAfter({ status, code, times, notice }, view, button) {
   await go(view)
-  let refused = 0
+  let sent = 0
   await page.route('**/Eligibility/$preview', (route) => {
-    refused += 1
-    if (refused > 1) return route.continue()
-    return route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, json: { code: 'rate_limited', detail: 'too many requests' } })
+    sent += 1
+    if (sent > times) return route.continue()
+    return route.fulfill({ status, headers: { 'Retry-After': '1' }, json: { code, detail: 'repeat the request' } })
   })
   await say('button', button).click()
-  await page.locator('.wait', { hasText: /Wait 1 second/ }).waitFor()
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait', { hasText: notice }).waitFor()
+  await accessible(code)
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   await page.locator('.running .primary:enabled').waitFor()
-  assert.ok(refused > 1, 'the request was sent again')
+  assert.ok(sent > times, 'the request was sent again')
   assert.equal(await page.locator('.running .problem:visible').count(), 0)
   assert.notEqual(await focused(), 'BODY')
   await page.unrouteAll({ behavior: 'ignoreErrors' })
@@ -296,7 +265,8 @@ await lead(async () => {
   await lookAtAll('reach')
   await page.getByText('All numbers').click()
 
-  await printedSheet('rule')
+  const parts = ['is_female(me)', 'The person is female.', 'all people', 'sha256:', 'urn:iso:std:iso:5218', 'evaluated']
+  await printedSheet('rule', parts, ['Sign out', 'Preview', 'Insert a code', 'Print'])
 
   // Every number opens the list behind it, with names, and the focus returns to it.
   const eligible = page.locator('.counts .eligible button')
@@ -310,7 +280,7 @@ await lead(async () => {
   assert.equal(csv.length - 1, counts.eligible)
   await page.keyboard.press('Escape')
   assert.equal(await eligible.evaluate((button) => button === document.activeElement), true)
-  const missing = page.locator('.missing-facts button', { hasText: 'me.birth_date' })
+  const missing = page.locator('.missing-facts button', { hasText: 'date of birth' })
   assert.equal(await openList(missing), Number((await missing.innerText()).match(/\d+$/)[0]))
   await page.keyboard.press('Escape')
   for (const group of ['Gender', 'Age']) {
@@ -391,9 +361,12 @@ await lead(async () => {
   await write(given.rule)
   await chooseEngine()
   await openConcept()
-  await continuesAfterLimit('compare', 'Compare')
-  await continuesAfterLimit('rule', 'Preview')
+  await continuesAfter(LIMITED, 'compare', 'Compare')
+  await continuesAfter(LIMITED, 'rule', 'Preview')
   step('continued after the rate limit')
+  await continuesAfter(COMPILING, 'compare', 'Compare')
+  await continuesAfter(COMPILING, 'rule', 'Preview')
+  step('continued when the engine was there')
   await say('button', 'Preview').click()
   await page.locator('.counts').waitFor()
   await go('vocabularies')
@@ -457,7 +430,7 @@ await lead(async () => {
   await accessible('unreachable')
   await page.context().setOffline(false)
   await page.locator('.verdict .good').waitFor({ timeout: 3_000 })
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   await page.locator('.reach .notice').waitFor({ state: 'hidden' })
   assert.notEqual(await focused(), 'BODY')
   await write(given.rule)
@@ -487,7 +460,7 @@ await lead(async () => {
   await look('wait')
   await accessible('waiting')
   await page.locator('.verdict .good').waitFor({ timeout: 60_000 })
-  await page.locator('.wait').waitFor({ state: 'hidden' })
+  await page.locator('.wait:visible').waitFor({ state: 'detached' })
   step('waited as long as shown')
 
   // After signing out by the button a reload shows no data either.

@@ -4,35 +4,20 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
-import { accessible, given, go, lead, look, lookAtAll, page, please, step } from './leader.mjs'
+import { signIn } from './keyboard.mjs'
+import { accessible, editor, given, go, lead, look, lookAtAll, page, please, step, write } from './leader.mjs'
 
 const EXAMPLE = 'Old-age pension'
 const CHANGED = 'age_years(me.birth_date) >= 65 || (is_female(me) && age_years(me.birth_date) >= 61)'
 
-const editor = (tab = page, name = 'Rule expression') => tab.getByRole('textbox', { name, exact: true })
 const button = (name, tab = page) => tab.getByRole('button', { name, exact: true })
 const dialog = (tab = page) => tab.locator('dialog')
 const title = (text, tab = page) => tab.locator('.rule-name', { hasText: text }).waitFor()
 const passed = (text) => page.locator('.cases summary', { hasText: `${text} passed` }).waitFor()
 
-async function signIn(tab) {
-  await tab.getByLabel('Client id').fill(given.client.client_id)
-  await tab.getByLabel('Client secret').fill(given.client.client_secret)
-  await tab.keyboard.press('Enter')
-  await button('Sign out', tab).waitFor()
-}
-
-async function write(text, tab = page, name = undefined) {
-  await editor(tab, name).click()
-  await tab.keyboard.press('Control+A')
-  await tab.keyboard.press('Delete')
-  await tab.keyboard.insertText(text)
-  await tab.keyboard.press('Escape')
-}
-
 // The rule in the editor, on one line.
 async function ruleText(tab = page) {
-  return (await editor(tab).innerText()).trim().replaceAll(/\s+/g, ' ')
+  return (await editor(undefined, tab).innerText()).trim().replaceAll(/\s+/g, ' ')
 }
 
 async function openDialog(name, tab = page) {
@@ -111,7 +96,7 @@ async function share() {
   await close()
   const tab = await page.context().newPage()
   await tab.goto(link)
-  await signIn(tab)
+  await signIn(given.client, tab)
   await tab.locator('.verdict .good').waitFor()
   assert.equal(await ruleText(tab), CHANGED)
   step('shared the rule by a link')
@@ -126,7 +111,7 @@ async function saveVersions(tab) {
   await openDialog('Open', tab)
   await dialog(tab).getByRole('button', { name: EXAMPLE, exact: true }).click()
   await title('version 1', tab)
-  await write('age_years(me.birth_date) >= 62', tab)
+  await write('age_years(me.birth_date) >= 62', undefined, tab)
   await openDialog('Save', tab)
   await button('Save as version 2', tab).click()
   await title('version 2', tab)
@@ -185,6 +170,33 @@ async function proposeForProgram() {
   step("changed a program's rule by a draft")
 }
 
+// A draft has the day of the evaluation, on which its test cases run too.
+async function dayOfDraft() {
+  const day = page.getByLabel('On the day')
+  const ofCases = page.getByLabel('Day of the cases')
+  await go('rule')
+  await day.fill('2026-01-31')
+  await openDialog('Save')
+  await page.getByLabel('Name', { exact: true }).fill('On a day')
+  await button('Save as a draft').click()
+  await title('version 1')
+  await page.locator('.cases summary').click()
+  assert.equal(await ofCases.inputValue(), '2026-01-31')
+  await passed('1 of 1')
+  await day.fill('2026-03-31')
+  await openDialog('Open')
+  await dialog().getByRole('button', { name: 'On a day', exact: true }).click()
+  await dialog().waitFor({ state: 'detached' })
+  assert.equal(await day.inputValue(), '2026-01-31')
+  await passed('1 of 1')
+  await page.locator('.cases summary').click()
+  assert.equal(await ofCases.inputValue(), '2026-01-31')
+  await page.locator('.rule-name').getByRole('button').click()
+  await dialog().locator('.versions', { hasText: /January/ }).waitFor()
+  await close()
+  step('saved a draft with its day')
+}
+
 async function whatIf() {
   await write(given.rule)
   await page.locator('.verdict .good').waitFor()
@@ -213,9 +225,41 @@ async function whatIf() {
   step('tried other facts')
 }
 
+// An explanation that arrives late leaves the form open, and the focus in it.
+async function lateExplanation() {
+  let release
+  const held = new Promise((resolve) => (release = resolve))
+  await page.route('**/Eligibility/$evaluate', async (route) => {
+    if (typeof route.request().postDataJSON().subjects[0] === 'string') await held
+    await route.continue()
+  })
+  await button('Explain').click()
+  await button('Describe a person or family').click()
+  await page.locator('.scenario-result .answer .badge').waitFor()
+  await page.getByLabel('birth_date').focus()
+  const explained = page.waitForResponse((response) => typeof response.request().postDataJSON()?.subjects?.[0] === 'string')
+  release()
+  await explained
+  await page.locator('.running .primary:enabled').waitFor()
+  await page.locator('.scenario').waitFor()
+  assert.equal(await page.evaluate(() => document.activeElement.labels?.[0].textContent), 'birth_date')
+  // The same case leaves the form of its facts open too; another case closes it.
+  await button('Change these facts').click()
+  await page.locator('.scenario-result .answer', { hasText: 'In the register' }).waitFor()
+  await button('Explain').click()
+  await page.locator('.running .primary:enabled').waitFor()
+  assert.equal(await page.locator('.scenario').count(), 1)
+  await page.getByRole('combobox', { name: 'Person or group' }).fill('W-0004')
+  await page.keyboard.press('Enter')
+  await page.locator('.person', { hasText: 'W-0004' }).waitFor()
+  assert.equal(await page.locator('.scenario').count(), 0)
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  step('opened a form before the explanation arrived')
+}
+
 async function compare() {
   await go('compare')
-  await write(given.other, page, 'Rule B')
+  await write(given.other, 'Rule B')
   await page.locator('.verdict .good').nth(1).waitFor()
   await button('Compare').click()
   await page.locator('table.outcomes').waitFor()
@@ -234,7 +278,7 @@ async function compare() {
 
 await lead(async () => {
   await page.goto(`${given.url}/workbench`)
-  await signIn(page)
+  await signIn()
   await startFromAnExample()
   await saveAsFile()
   const tab = await share()
@@ -242,5 +286,7 @@ await lead(async () => {
   await tab.close()
   await proposeForProgram()
   await whatIf()
+  await lateExplanation()
   await compare()
+  await dayOfDraft()
 })

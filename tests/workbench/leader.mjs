@@ -60,6 +60,27 @@ export async function go(view) {
   await page.locator(`nav a[data-view="${view}"][aria-current="page"]`).waitFor()
 }
 
+export const editor = (name = 'Rule expression', tab = page) => tab.getByRole('textbox', { name, exact: true })
+
+// Writes a rule into an editor.
+export async function write(text, name, tab = page) {
+  await editor(name, tab).click()
+  await tab.keyboard.press('Control+A')
+  await tab.keyboard.press('Delete')
+  // In one input: while a person types, brackets and quotation marks are closed automatically.
+  await tab.keyboard.insertText(text)
+  await tab.keyboard.press('Escape')
+}
+
+// The number of a card.
+export async function count(outcome) {
+  const text = await page.locator(`.counts .${outcome} dd`).first().evaluate((dd) => {
+    const shown = [...(dd.querySelector('button') ?? dd).childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)
+    return shown.map((node) => node.textContent).join('')
+  })
+  return Number(text.replaceAll(/\D/g, ''))
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 // No accessibility problem by any rule of axe.
@@ -91,6 +112,21 @@ export async function lookAtAll(name) {
   await page.setViewportSize(WIDE)
   await page.emulateMedia({ colorScheme: 'light' })
   step(`checked ${name}`)
+}
+
+// The printed result has those parts, no control, and at most two pages.
+export async function printedSheet(name, parts, controls) {
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
+  await page.emulateMedia({ media: 'print' })
+  const shown = await page.locator('body').innerText()
+  for (const part of parts) assert.ok(shown.includes(part), `the sheet has ${part}`)
+  for (const control of controls) assert.ok(!shown.includes(control), `the sheet has no ${control}`)
+  await page.emulateMedia({ media: null })
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')))
+  const pdf = await page.pdf({ path: path.join(given.pictures, `${name}.pdf`), preferCSSPageSize: true })
+  const pages = pdf.toString('latin1').match(/\/Type\s*\/Page[^s]/g).length
+  assert.ok(pages <= 2, `${pages} pages`)
+  step(`printed ${name}`)
 }
 
 // Runs a walk until it completes or fails.

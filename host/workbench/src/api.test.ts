@@ -19,6 +19,7 @@ function serving(...given: (Response | Error)[]): { api: Api; sent: string[]; ev
   const api = new Api(BASE)
   api.on('unreachable', (isUnreachable) => events.push(isUnreachable ? 'unreachable' : 'reachable'))
   api.on('limited', (seconds) => events.push(`limited ${seconds}`))
+  api.on('engine', (state) => events.push(`engine ${state}`))
   api.on('budget', ({ remaining, limit }) => events.push(`${remaining} of ${limit}`))
   return { api, sent, events }
 }
@@ -54,6 +55,31 @@ test('a request to a busy server is repeated a few times', async () => {
   const { api, sent } = serving(busy(), json({ ok: true }))
   assert.deepEqual(await api.read('Group'), { ok: true })
   assert.equal(sent.length, 2)
+})
+
+test('a request waits for an engine that is being compiled as long as it takes', async () => {
+  const compiling = () => json({ code: 'engine_compiling' }, 503, { 'Retry-After': '1' })
+  const { api, sent, events } = serving(compiling(), compiling(), compiling(), compiling(), json({ ok: true }))
+  const begun = Date.now()
+  assert.deepEqual(await api.post('Eligibility/$preview', {}), { ok: true })
+  assert.ok(Date.now() - begun >= 3_990, 'it waited each time')
+  assert.equal(sent.length, 5)
+  assert.deepEqual(events, ['engine compiling', 'engine ready'])
+})
+
+test('a change that was refused without an engine is sent again', async () => {
+  const { api, sent, events } = serving(json({ code: 'engine_compiling' }, 503), json({ id: 'x' }, 200, { ETag: '"1"' }))
+  assert.equal((await api.tagged('PUT', 'RuleDraft/x', {}, '"0"')).tag, '"1"')
+  assert.deepEqual(sent, ['PUT RuleDraft/x', 'PUT RuleDraft/x'])
+  assert.deepEqual(events, ['engine compiling', 'engine ready'])
+})
+
+test('a cancelled request does not wait for the engine any more', async () => {
+  const { api, events } = serving(json({ code: 'engine_compiling' }, 503, { 'Retry-After': '60' }))
+  const stop = new AbortController()
+  setTimeout(() => stop.abort(), 20)
+  await assert.rejects(api.post('Eligibility/$preview', {}, stop.signal), { name: 'AbortError' })
+  assert.deepEqual(events, ['engine compiling', 'engine ready'])
 })
 
 test('a change is sent once', async () => {

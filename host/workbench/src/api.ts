@@ -2,10 +2,12 @@
 //
 // The token is stored in this object only: not in browser storage, a URL or a cookie.
 //
-// A request waits while the rate limit is exceeded or the server cannot be reached, and is then sent again: callers see
-// a slow response, not an error.
+// A request waits while the rate limit is exceeded, the server cannot be reached or its engine is being compiled, and is
+// then sent again: callers see a slow response, not an error.
 
+import { type EngineState, EngineWait } from './engine-wait'
 import { t } from './i18n'
+import { pause } from './pause'
 import { type Problem, problemText } from './server/translate'
 
 /** An error response of the server. */
@@ -49,6 +51,8 @@ interface Events {
   expired: void
   /** Called when the rate limit is exceeded, with the seconds to wait. */
   limited: number
+  /** Called when requests wait for the eligibility engine, and when they do not any more. */
+  engine: EngineState
   budget: Budget
 }
 
@@ -68,6 +72,8 @@ const TURN_MS = 12
 const RETRY_MS = 2_000
 /** The statuses of a proxy whose server cannot be reached. */
 const OF_PROXY = [502, 504]
+/** The code of a response without an engine. */
+const ENGINE_COMPILING = 'engine_compiling'
 /** How often a request is repeated because the server is busy. */
 const BUSY_MAX = 3
 
@@ -81,6 +87,8 @@ export class Api {
   #waitsUntil = 0
   #isUnreachable = false
   #signedOut = new AbortController()
+  /** The requests that wait for an engine that is being compiled. */
+  readonly engine = new EngineWait((state) => this.#tell('engine', state))
   /** The remaining requests, once a response has reported them. */
   budget: Budget | undefined
   scopes: string[] = []
@@ -235,30 +243,40 @@ export class Api {
     if (this.#token !== undefined) sent['Authorization'] = `Bearer ${this.#token}`
     const isFile = body instanceof Blob
     if (body !== undefined && !isFile) sent['Content-Type'] = 'application/json'
-    const init: RequestInit = {
-      method,
-      headers: sent,
-      body: isFile ? body : body === undefined ? null : JSON.stringify(body),
-      credentials: 'omit',
-      signal: AbortSignal.any([this.#signedOut.signal, ...(signal ? [signal] : [])]),
-    }
+    const until = AbortSignal.any([this.#signedOut.signal, ...(signal ? [signal] : [])])
+    const content = isFile ? body : body === undefined ? null : JSON.stringify(body)
+    return this.#repeat(path, { method, headers: sent, body: content, credentials: 'omit' }, until)
+  }
+
+  /** Sends a request until it has a result. */
+  async #repeat(path: string, request: RequestInit, signal: AbortSignal): Promise<Response> {
+    const init = { ...request, signal }
     // A change is not repeated by itself: its first attempt may have been executed.
-    const isRepeatable = method === 'GET' || path.startsWith('Eligibility/') || path === '$batch'
-    for (let attempt = 1; ; attempt += 1) {
-      await pause(this.waitMs, init.signal)
-      const response = await this.#reach(new URL(path, this.base), init, isRepeatable)
-      this.#note(response, path)
-      if (response.ok || response.status === 304) return response
-      const seconds = retryAfter(response)
-      const isLimited = response.status === 429 && seconds !== undefined
-      if (isRepeatable && isLimited) continue
-      if (isRepeatable && response.status === 503 && attempt <= BUSY_MAX) {
-        await pause((seconds ?? 1) * 1000, init.signal)
-        continue
+    const isRepeatable = init.method === 'GET' || path.startsWith('Eligibility/') || path === '$batch'
+    let isForEngine = false
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        await pause(this.waitMs, signal)
+        const response = await this.#reach(new URL(path, this.base), init, isRepeatable)
+        this.#note(response, path)
+        if (response.ok || response.status === 304) return response
+        const seconds = retryAfter(response)
+        if (isRepeatable && response.status === 429 && seconds !== undefined) continue
+        const problem = (await response.json().catch(() => ({}))) as Problem & { diagnostics?: Diagnostic[] }
+        // Without the engine nothing was executed, so that a change is repeated too.
+        if (problem.code === ENGINE_COMPILING) {
+          if (!isForEngine) this.engine.enter()
+          isForEngine = true
+          await this.engine.pause((seconds ?? 1) * 1000, signal)
+        } else if (isRepeatable && response.status === 503 && attempt <= BUSY_MAX) {
+          await pause((seconds ?? 1) * 1000, signal)
+        } else {
+          if (response.status === 401) this.#tell('expired', undefined)
+          throw new Refusal(response.status, problemText(problem, response.status, response.statusText), problem.diagnostics ?? [], seconds)
+        }
       }
-      const problem = (await response.json().catch(() => ({}))) as Problem & { diagnostics?: Diagnostic[] }
-      if (response.status === 401) this.#tell('expired', undefined)
-      throw new Refusal(response.status, problemText(problem, response.status, response.statusText), problem.diagnostics ?? [], seconds)
+    } finally {
+      if (isForEngine) this.engine.leave()
     }
   }
 
@@ -306,25 +324,6 @@ export class Api {
   #tell<K extends keyof Events>(event: K, value: Events[K]): void {
     for (const listener of this.#listeners[event] ?? []) listener(value)
   }
-}
-
-/** Waits, until a signal aborts the wait, or if requested until the browser is online again. */
-function pause(ms: number, signal?: AbortSignal | null, untilOnline = false): Promise<void> {
-  if (signal?.aborted) return Promise.reject(new DOMException('', 'AbortError'))
-  if (ms <= 0) return Promise.resolve()
-  return new Promise((resolve, reject) => {
-    const end = (act: () => void) => () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-      if (untilOnline) removeEventListener('online', go)
-      act()
-    }
-    const go = end(resolve)
-    const abort = end(() => reject(new DOMException('', 'AbortError')))
-    const timer = setTimeout(go, ms)
-    signal?.addEventListener('abort', abort)
-    if (untilOnline) addEventListener('online', go)
-  })
 }
 
 function retryAfter(response: Response): number | undefined {

@@ -38,6 +38,8 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
     type: 'text',
     role: 'combobox',
     value: value ?? '',
+    // An identifier is written from left to right, a name in its own direction.
+    dir: 'auto',
     autocomplete: 'off',
     spellcheck: 'false',
     'aria-expanded': 'false',

@@ -66,16 +66,6 @@ export function reveal(element: HTMLElement): void {
   if (element.getBoundingClientRect().top > innerHeight * 0.75) element.scrollIntoView({ block: 'start' })
 }
 
-/** Handles Ctrl+Enter (on a Mac also Command+Enter) anywhere in a view. */
-export function onRunKey(run: () => void): (event: KeyboardEvent) => void {
-  return (event) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault()
-      run()
-    }
-  }
-}
-
 let last = 0
 
 /** An id that is unique on the page. */

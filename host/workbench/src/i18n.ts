@@ -84,7 +84,9 @@ export function day(date: string): string {
 
 /** A part of a rule or a number with a sign: it is read from left to right in every language. */
 export function leftToRight(text: string): string {
-  return LANGUAGES[language]?.isRightToLeft ? `\u2066${text}\u2069` : text
+  if (!LANGUAGES[language]?.isRightToLeft) return text
+  // Formats of numbers have marks that would reverse a range.
+  return `\u2066${text.replaceAll(/[\u200e\u200f\u061c]/g, '')}\u2069`
 }
 
 /** The present time, for a printed sheet. */

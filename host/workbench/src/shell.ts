@@ -2,10 +2,12 @@
 
 import { type Api, sentence } from './api'
 import { fill, h } from './dom'
+import type { EngineState } from './engine-wait'
 import { linked } from './drafts/link'
 import { openRule } from './drafts/open'
 import { focus, guardFocus } from './focus'
 import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
+import { altDigit, focusResult, isRunKey } from './keys'
 import { signIn } from './sign-in'
 import { forgetPeople } from './rule/people'
 import { state } from './state'
@@ -21,7 +23,14 @@ export interface Context {
   say: (text: string) => void
 }
 
-export type View = (context: Context) => { dom: HTMLElement; close?: () => void }
+export interface Shown {
+  dom: HTMLElement
+  close?: () => void
+  /** Runs the rule, by Ctrl+Enter. */
+  run?: () => void
+}
+
+export type View = (context: Context) => Shown
 
 const ANALYST = ['rule', 'case', 'compare', 'vocabularies'] as const
 const ADMINISTRATOR = ['plugins'] as const
@@ -38,12 +47,14 @@ const load: Record<ViewName, () => Promise<View>> = {
 
 export class Shell {
   #isSignedIn = false
-  #close: (() => void) | undefined
+  #view: Shown | undefined
   #shown = 0
   #timer: ReturnType<typeof setInterval> | undefined
   #main = h('main', { id: 'main', tabindex: '-1' })
   #live = h('p', { role: 'status', class: 'visually-hidden' })
   #wait = h('p', { role: 'alert', class: 'wait', hidden: true })
+  #engine = h('p', { role: 'status', class: 'wait calm', hidden: true })
+  #engineState: EngineState = 'ready'
   #isUnreachable = false
   #budget = h('span', {})
   // One image for all frames: a new one would be requested again.
@@ -61,9 +72,14 @@ export class Shell {
     })
     api.on('limited', () => this.#countDown())
     api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
+    api.on('engine', (state) => {
+      this.#engineState = state
+      this.#showEngine()
+    })
     api.on('budget', () => this.#showBudget())
     guardFocus(document.body, this.#main)
     if (!isAdmin) openLinked()
+    addEventListener('keydown', (event) => this.#onKey(event))
     addEventListener('hashchange', () => {
       if (!isAdmin) openLinked()
       if (this.#isSignedIn) void this.#show(true)
@@ -76,6 +92,7 @@ export class Shell {
     fill(document.body, ...this.#frame(notice))
     if (this.#isUnreachable) this.#unreachable(true)
     else if (this.api.waitMs > 0) this.#countDown()
+    this.#showEngine()
     this.#showBudget()
     if (this.#isSignedIn) void this.#show(isMove)
     else this.#main.querySelector('input')?.focus()
@@ -92,7 +109,10 @@ export class Shell {
       Object.entries(LANGUAGES).map(([tag, { name }]) => h('option', { value: tag, lang: tag }, name)),
     )
     const out = h('button', { type: 'button', on: { click: () => this.#signOut() } }, t.signOut)
-    const links = this.#views.map((view) => h('a', { href: `#${view}`, 'data-view': view }, t.nav[view]))
+    const links = this.#views.map((view, at) => {
+      const keys = `Alt+${at + 1}`
+      return h('a', { href: `#${view}`, 'data-view': view, 'aria-keyshortcuts': keys }, t.nav[view], h('kbd', { 'aria-hidden': 'true' }, keys))
+    })
     if (!this.#isSignedIn) fill(this.#main, signIn(this.api, this.isAdmin, () => this.#enter(), notice))
     return [
       h('a', { class: 'skip', href: '#main', on: { click: (event) => this.#skip(event) } }, t.skip),
@@ -104,6 +124,7 @@ export class Shell {
       ),
       ...(this.#isSignedIn ? [h('nav', { 'aria-label': t.nav.label }, links)] : []),
       this.#wait,
+      this.#engine,
       this.#main,
       ...(this.#isSignedIn ? [h('footer', {}, h('span', {}, this.api.clientId), this.#budget, h('a', { href: beside('licences.txt'), target: '_blank', rel: 'noopener' }, t.licences))] : []),
       this.#live,
@@ -117,8 +138,7 @@ export class Shell {
 
   #signOut(notice?: string): void {
     this.#isSignedIn = false
-    this.#close?.()
-    this.#close = undefined
+    this.#leave()
     this.api.signOut()
     state.forget()
     forgetPeople(this.api)
@@ -142,6 +162,21 @@ export class Shell {
     this.#budget.textContent = budget ? t.budget(budget.remaining, budget.limit) : ''
   }
 
+  /** Shows that requests wait for an engine, or asks whether they continue. */
+  #showEngine(): void {
+    const isLate = this.#engineState === 'late'
+    const retry = () => {
+      this.#main.focus()
+      this.api.engine.resume()
+    }
+    this.#engine.hidden = this.#engineState === 'ready'
+    fill(
+      this.#engine,
+      !this.#engine.hidden && (isLate ? t.engine.late : t.engine.compiling),
+      isLate && [' ', h('button', { type: 'button', on: { click: retry } }, t.engine.retry)],
+    )
+  }
+
   /** Shows or hides the banner about a server that cannot be reached. */
   #unreachable(isUnreachable: boolean): void {
     this.#isUnreachable = isUnreachable
@@ -149,6 +184,32 @@ export class Shell {
     fill(this.#wait, isUnreachable && t.unreachable)
     this.#wait.hidden = !isUnreachable
     this.#live.textContent = isUnreachable ? '' : t.reachable
+  }
+
+  #leave(): void {
+    this.#view?.close?.()
+    this.#view = undefined
+  }
+
+  /** Ctrl+Enter runs the rule; Alt with the number of a view opens it, and with 0 focuses the result. */
+  #onKey(event: KeyboardEvent): void {
+    const act = this.#actOf(event)
+    if (!act || !this.#isSignedIn || document.querySelector('dialog[open]')) return
+    event.preventDefault()
+    act()
+  }
+
+  #actOf(event: KeyboardEvent): (() => void) | undefined {
+    if (isRunKey(event)) return this.#view?.run
+    const digit = altDigit(event)
+    if (digit === 0) return () => focusResult(this.#main)
+    const view = digit === undefined ? undefined : this.#views[digit - 1]
+    return view && (() => this.#go(view))
+  }
+
+  #go(view: ViewName): void {
+    if (location.hash === `#${view}`) void this.#show(true)
+    else location.hash = view
   }
 
   #skip(event: Event): void {
@@ -166,25 +227,20 @@ export class Shell {
       if (link.getAttribute('data-view') === name) link.setAttribute('aria-current', 'page')
       else link.removeAttribute('aria-current')
     }
-    this.#close?.()
-    this.#close = undefined
+    this.#leave()
     fill(this.#main, h('p', { class: 'hint' }, t.loading))
     try {
       const view = await load[name]()
       if (turn !== this.#shown || !this.#isSignedIn) return
-      const { dom, close } = view({
+      this.#view = view({
         api: this.api,
         place: decoded(place.join('/')),
-        go: (to) => {
-          if (location.hash === `#${to}`) void this.#show(true)
-          else location.hash = to
-        },
+        go: (to) => this.#go(to),
         say: (text) => {
           this.#live.textContent = text
         },
       })
-      this.#close = close
-      fill(this.#main, dom)
+      fill(this.#main, this.#view.dom)
       if (isMove) focus(this.#main)
     } catch (error) {
       fill(this.#main, h('p', { class: 'problem', role: 'alert' }, sentence(error)))

@@ -16,6 +16,17 @@ pub(super) struct Person {
     has_income: bool,
 }
 
+/// The line of a woman whose date of birth is not recorded.
+pub(super) fn woman_without_age(given: &str, family: &str) -> Value {
+    json!({
+        "type": "individual",
+        "identifier": [{"system": NATIONAL_ID, "value": "W-1000"}],
+        "name": {"given": given, "family": family},
+        "gender": FEMALE,
+        "active": true,
+    })
+}
+
 /// All people: some without a gender, a day of birth or an income, of every age.
 pub(super) fn all_people() -> Vec<Person> {
     let one = |number: i16| Person {
@@ -59,6 +70,15 @@ impl Person {
         match (self.is_female, self.is_at_least(age, year)) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (Some(true), Some(true)) => Some(true),
+            (_, _) => None,
+        }
+    }
+
+    /// Tests whether a person is at least this old, or a woman of at least 60.
+    pub(super) fn is_pensioner_from(&self, age: i16, year: i16) -> Option<bool> {
+        match (self.is_at_least(age, year), self.is_woman_of(60, year)) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
             (_, _) => None,
         }
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use daftar_tests::{Credentials, Server, artifacts, process, script as steps};
 use serde_json::{Value, json};
 
-use super::people::{Person, all_people};
+use super::people::{Person, all_people, woman_without_age};
 
 /// The scripts that drive it.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
@@ -87,6 +87,43 @@ fn an_analyst_builds_rules_without_the_editor() {
 }
 
 #[test]
+fn an_analyst_works_in_arabic_by_keyboard_alone() {
+    let Some(browser) = Browser::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let people = all_people();
+    let (given_name, family_name) = ("زينب", "الحداد");
+    let server = serve_with(folder.path(), &data_dir, &people, &[woman_without_age(given_name, family_name)]);
+    let scopes = [&SCOPES[..], &PROPOSAL_SCOPES].concat();
+    let client = client_with(&data_dir, "600", &scopes);
+
+    let year = this_year();
+    let by_a = |person: &Person| person.is_pensioner_from(65, year);
+    let by_b = |person: &Person| person.is_pensioner_from(62, year);
+    let count = |outcome: Option<bool>| count_of(&people, |person| by_a(person) == outcome);
+    let moved = |is_of_a: bool, outcome: Option<bool>| {
+        count_of(&people, |person| (by_a(person) == Some(true)) == is_of_a && by_b(person) == outcome)
+    };
+    let given = json!({
+        "url": server.url,
+        "chromium": browser.chromium,
+        "pictures": artifacts::pictures("workbench-arabic"),
+        "client": {"client_id": client.id, "client_secret": client.secret},
+        "undetermined": {"name": format!("{given_name} {family_name}")},
+        // The woman is not one of the counted people.
+        "counts": {"eligible": count(Some(true)), "not_eligible": count(Some(false)), "undetermined": count(None) + 1},
+        "moves": {
+            "gained": moved(false, Some(true)),
+            "refused": moved(true, Some(false)),
+            "undetermined": moved(true, None),
+            "kept": moved(true, Some(true)),
+        },
+    });
+    browser.walk("arabic.mjs", &given.to_string(), |what| panic!("unknown step `{what}`"));
+    drop(server.stop());
+}
+
+#[test]
 fn an_analyst_tests_saves_and_proposes_rules() {
     let Some(browser) = Browser::find() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +173,13 @@ fn accept_draft(data_dir: &Path, program: &str) {
 
 /// A server with those people.
 fn serve(folder: &Path, data_dir: &Path, people: &[Person]) -> Server {
-    let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
+    serve_with(folder, data_dir, people, &[])
+}
+
+/// A server with those people and further records.
+fn serve_with(folder: &Path, data_dir: &Path, people: &[Person], more: &[Value]) -> Server {
+    let lines: String =
+        people.iter().map(Person::line).chain(more.iter().cloned()).map(|line| format!("{line}\n")).collect();
     let file = folder.join("people.ndjson");
     std::fs::write(&file, lines).unwrap();
     let server = Server::serve(data_dir, &[]);

@@ -12,6 +12,7 @@ import { type Rows, readRows } from './read'
 
 export interface BuilderSettings {
   api: Api
+  label: string
   subject: () => Subject
   /** Called with the text of the rule after a change of complete rows. */
   onChange: (text: string) => void
@@ -26,7 +27,7 @@ const newFact = (): Fact => ({ kind: 'fact', path: '', measure: 'value', operato
 const newGroup = (): Group => ({ kind: 'group', joined: 'any', rows: [newFact()] })
 
 export class Builder {
-  readonly dom = h('section', { class: 'builder', 'aria-label': t.builder.heading })
+  readonly dom: HTMLElement
   #text = ''
   #rows: Rows = readRows('')
   #schema: Schema | undefined
@@ -34,6 +35,7 @@ export class Builder {
   #notice = h('p', { class: 'hint', role: 'status' })
 
   constructor(private readonly settings: BuilderSettings) {
+    this.dom = h('section', { class: 'builder', 'aria-label': settings.label })
     void schemaOf(settings.api).then((schema) => {
       this.#schema = schema
       this.#isLoaded = true
@@ -53,6 +55,11 @@ export class Builder {
   /** Shows the facts of another subject kind. */
   redraw(): void {
     this.#draw()
+  }
+
+  /** Focuses the first control. */
+  focus(): void {
+    this.dom.querySelector<HTMLElement>('select, input, button')?.focus()
   }
 
   #draw(): void {

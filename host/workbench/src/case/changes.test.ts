@@ -78,6 +78,12 @@ test('an empty list of members gives no choice', () => {
   assert.equal(short(changes(part('members.exists(m, p)', false), true)), 'members.exists(m, p)=true')
 })
 
+test('a fact that several parts read is to be recorded once', () => {
+  const age = (years: number) => part(`age_years(me.birth_date) >= ${years}`, null, [], { missing: ['me.birth_date'] })
+  const woman = part('me.x && age_years(me.birth_date) >= 60', null, [part('me.x', true), age(60)])
+  assert.equal(short(changes(part('age_years(me.birth_date) >= 65 || (me.x && age_years(me.birth_date) >= 60)', null, [age(65), woman]), true)), 'record me.birth_date')
+})
+
 test('what holds needs nothing', () => {
   assert.equal(short(changes(part('a', true), true)), 'nothing')
 })

@@ -62,7 +62,7 @@ export function changes(node: Explanation, wanted: boolean): Change | undefined 
 function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Change | undefined {
   const found = nodes.map((node) => changes(node, wanted)).filter((change) => change !== undefined)
   // `a && (b && c)` is flattened to a list of three.
-  const flat = found.flatMap((change) => (change.kind === kind ? change.changes : [change]))
+  const flat = withoutRepeated(found.flatMap((change) => (change.kind === kind ? change.changes : [change])))
   const fixed = flat.filter((change) => change.kind === 'fixed')
   // One part that cannot change is enough for `all`; for `any` there may be other ways.
   if (fixed.length > 0 && (kind === 'all' || fixed.length === flat.length)) {
@@ -71,6 +71,12 @@ function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Chang
   const possible = flat.filter((change) => change.kind !== 'fixed')
   const first = kind === 'any' ? possible.slice(0, CHOICES_MAX) : possible
   return first.length === 1 ? first[0] : first.length ? { kind, changes: first } : undefined
+}
+
+/** A fact that several parts read is recorded once. */
+function withoutRepeated(all: Change[]): Change[] {
+  const isFirst = (fact: string, at: number) => all.findIndex((one) => one.kind === 'record' && one.fact === fact) === at
+  return all.filter((change, at) => change.kind !== 'record' || isFirst(change.fact, at))
 }
 
 function missingBelow(node: Explanation): string[] {

@@ -47,7 +47,7 @@ function node(part: Explanation, depth: number, names: string[], member?: string
         { class: 'seen' },
         seen.map(([fact, value]) => h('div', {}, h('dt', {}, h('code', {}, named(fact, names))), h('dd', {}, shown(value)))),
       ),
-    part.missing && part.missing.length > 0 && h('p', { class: 'missing' }, `${t.case.missing}: ${part.missing.map(counted).join(', ')}`),
+    part.missing && part.missing.length > 0 && h('p', { class: 'missing' }, `${t.case.missing}: `, part.missing.map((fact, at) => [at > 0 && ', ', h('code', {}, counted(fact))])),
     part.error && h('p', { class: 'problem' }, t.case.failed(part.error.code, part.error.line, part.error.column)),
   ]
   if (part.children.length === 0) return h('li', {}, h('div', { class: 'part' }, head), below)

@@ -1,6 +1,8 @@
 // Formats the values of an explanation.
 
+import { type Child, h } from '../dom'
 import { number, t } from '../i18n'
+import { factName } from '../reading/terms'
 
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return t.case.unknown
@@ -20,6 +22,19 @@ export function shown(value: unknown): string {
 /** The name of a fact with its items counted from 1, as everywhere else: the server's `members[0]` is the first. */
 export function counted(fact: string): string {
   return fact.replaceAll(/\[(\d+)\]/g, (_, index: string) => `[${Number(index) + 1}]`)
+}
+
+/** A missing fact in words, and as rules write it. */
+export function factLabel(fact: string, names: string[] = []): Child[] {
+  const words = wordsOf(fact)
+  return [words && `${words} `, h('code', { class: words ? 'id' : '' }, named(fact, names))]
+}
+
+/** A missing fact in words; empty if it has none. */
+export function wordsOf(fact: string): string {
+  const plain = fact.replaceAll(/\[\d+\]/g, '')
+  const words = factName(plain)
+  return words === plain ? '' : words
 }
 
 /** The same with the names of members, if they are known. */

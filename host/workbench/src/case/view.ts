@@ -2,7 +2,7 @@
 // affect it.
 
 import { combobox } from '../combobox'
-import { type Child, fill, h, onRunKey } from '../dom'
+import { type Child, fill, h } from '../dom'
 import { day, t } from '../i18n'
 import { memberNames } from '../cases/stored'
 import { type Kind, type RecordShown, about, described, fullName, mayRead, parts, path } from '../rule/people'
@@ -15,7 +15,7 @@ import { type Change, type Explanation, changes } from './changes'
 import { type FoundSubject, findSubjects } from './find'
 import { withNames } from './names'
 import { tree } from './tree'
-import { counted, itemName, named, shown } from './values'
+import { factLabel, itemName, named, shown, wordsOf } from './values'
 import { WhatIf } from './what-if'
 
 interface Result {
@@ -105,6 +105,7 @@ export const oneCase: View = (context) => {
         on: {
           click: () => {
             state.caseQuestion = undefined
+            whatIf.clear()
             showRule()
             running.run()
           },
@@ -125,6 +126,7 @@ export const oneCase: View = (context) => {
   function choose(reference: string): void {
     state.case = reference
     state.caseQuestion = undefined
+    whatIf.clear()
     showRule()
     running.run()
   }
@@ -147,7 +149,7 @@ export const oneCase: View = (context) => {
   showRule()
   const dom = h(
     'section',
-    { class: 'card', 'aria-labelledby': 'case', on: { keydown: onRunKey(() => running.run()) } },
+    { class: 'card', 'aria-labelledby': 'case' },
     h('h1', { id: 'case' }, t.case.heading),
     h('p', {}, t.case.lead),
     rule,
@@ -159,6 +161,7 @@ export const oneCase: View = (context) => {
   if (isReady()) running.run()
   return {
     dom,
+    run: () => running.run(),
     close: () => {
       running.cancel()
       whatIf.close()
@@ -171,7 +174,7 @@ function show(evaluated: Result, names: string[]): (HTMLElement | false | undefi
   const { outcome, explanation } = evaluated
   return [
     outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome])),
-    evaluated.missing !== undefined && evaluated.missing.length > 0 && h('p', {}, `${t.case.missing}: `, evaluated.missing.map((fact) => h('code', {}, counted(fact)))),
+    evaluated.missing !== undefined && evaluated.missing.length > 0 && h('p', {}, `${t.case.missing}: `, evaluated.missing.map((fact, at) => [at > 0 && ' · ', factLabel(fact)])),
     ...(evaluated.errors ?? []).map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation &&
       h(
@@ -191,6 +194,12 @@ function whatWould(explanation: Explanation, names: string[]): HTMLElement {
   return h('div', {}, h('p', { class: 'hint' }, lead), h('ul', { class: 'changes' }, line(change, names)))
 }
 
+/** The advice to record a fact, in words and as the rule writes it. */
+function recordLine(fact: string, names: string[]): Child {
+  const words = wordsOf(fact)
+  return h('li', {}, t.case.record(words || named(fact, names)), words && [' ', h('code', { class: 'id' }, named(fact, names))])
+}
+
 function line(change: Change, names: string[]): Child {
   const facts = (seen: Record<string, unknown>) =>
     Object.keys(seen).length > 0 &&
@@ -200,7 +209,7 @@ function line(change: Change, names: string[]): Child {
     const index = Object.keys(seen).map((fact) => /^members\[(\d+)\]/.exec(fact)?.[1]).find((found) => found !== undefined)
     return h('span', { class: 'item' }, itemName(item, index === undefined ? undefined : names[Number(index)]))
   }
-  if (change.kind === 'record') return h('li', {}, t.case.record(named(change.fact, names)))
+  if (change.kind === 'record') return recordLine(change.fact, names)
   if (change.kind === 'fixed') return change.parts.map(({ text, item, seen }) => h('li', {}, member(item, seen), h('code', {}, text), facts(seen)))
   if (change.kind !== 'part') {
     const head = change.kind === 'all' ? t.case.allOf : t.case.oneOf

@@ -22,54 +22,72 @@ export interface ShownCase {
 export class WhatIf {
   readonly dom = h('section', { class: 'what-if', 'aria-labelledby': 'what-if' })
   #place = h('div', {})
-  #stored = h('div', { class: 'row' })
-  #shown: ShownScenario | undefined
+  #change: HTMLButtonElement
+  #form: ShownScenario | undefined
   #case: ShownCase | undefined
+  /** The case whose facts the form has; undefined for an invented record. */
+  #formOf: string | undefined
+  /** Counts the forms: one that is requested late does not replace another. */
+  #forms = 0
 
   constructor(
     private readonly context: Context,
     private readonly question: () => Question,
   ) {
-    fill(this.dom, h('h2', { id: 'what-if' }, t.keep.whatIf.heading), this.#stored, this.#place)
-    this.show(undefined)
+    const button = (label: string, act: () => void) => h('button', { type: 'button', on: { click: act } }, label)
+    this.#change = button(t.keep.whatIf.change, () => this.#changeFacts())
+    this.#change.hidden = true
+    const invent = button(t.keep.whatIf.invent, () => void this.#open((facts) => Promise.resolve(invented(this.question(), facts))))
+    fill(this.dom, h('h2', { id: 'what-if' }, t.keep.whatIf.heading), h('div', { class: 'row' }, this.#change, invent), this.#place)
   }
 
-  /** Called when another case is shown, or none. */
+  /** Called when a case was explained. A form that is open stays, unless it has the facts of another case. */
   show(shown: ShownCase | undefined): void {
     this.#case = shown
-    this.#shown?.close()
-    const button = (label: string, act: () => void) => h('button', { type: 'button', on: { click: act } }, label)
-    fill(
-      this.#stored,
-      shown && button(t.keep.whatIf.change, () => void this.#open((facts) => describe(this.context.api, shown.reference, facts), shown)),
-      button(t.keep.whatIf.invent, () => void this.#open((facts) => Promise.resolve(invented(this.question(), facts)))),
-    )
-    fill(this.#place)
+    this.#change.hidden = shown === undefined
+    if (this.#formOf !== undefined && this.#formOf !== shown?.reference) this.close()
+  }
+
+  /** Called when another case, or the same by another rule, is requested. */
+  clear(): void {
+    this.show(undefined)
+    this.close()
   }
 
   close(): void {
-    this.#shown?.close()
+    this.#forms += 1
+    this.#form?.close()
+    this.#formOf = undefined
+    fill(this.#place)
+  }
+
+  #changeFacts(): void {
+    const shown = this.#case
+    if (shown) void this.#open((facts) => describe(this.context.api, shown.reference, facts), shown)
   }
 
   async #open(from: (facts: Facts) => Promise<{ record: Body; names: string[] }>, shown?: ShownCase): Promise<void> {
     const { context } = this
     const { expression, subject, asOf, engine = '' } = this.question()
-    this.#shown?.close()
+    this.close()
+    this.#formOf = shown?.reference
+    const own = this.#forms
+    const isLate = () => own !== this.#forms
     fill(this.#place, h('p', { class: 'hint', role: 'status' }, t.loading))
     try {
       if (!expression.trim()) throw new Error(t.case.noRule)
       const facts = await factsOfRule(context.api, expression, subject)
       if (!facts) throw new Error(t.keep.whatIf.invalid)
       const { record, names } = await from(facts)
-      if (shown && shown !== this.#case) return
+      if (isLate()) return
       const evaluation = { expression, subject, asOf, engine }
-      this.#shown = scenario({ context, evaluation, facts, record, names, ...(shown ? { before: shown.outcome } : {}) })
+      this.#form = scenario({ context, evaluation, facts, record, names, ...(shown ? { before: shown.outcome } : {}) })
       const lead = shown ? t.keep.whatIf.changeLead : t.keep.whatIf.inventLead
-      fill(this.#place, h('p', { class: 'hint' }, lead), this.#shown.dom, this.#keep(record, shown !== undefined))
+      fill(this.#place, h('p', { class: 'hint' }, lead), this.#form.dom, this.#keep(record, shown !== undefined))
       reveal(this.dom)
       this.#place.querySelector<HTMLElement>('input:not(:disabled), select')?.focus()
     } catch (error) {
-      if (!isAbort(error)) fill(this.#place, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
+      if (!isAbort(error) && !isLate()) fill(this.#place, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
     }
   }
 

@@ -46,6 +46,12 @@ export class CasesPanel {
     this.#show()
   }
 
+  /** Called when the day of the cases may have changed: those that ran on another day are evaluated again. */
+  changedDay(): void {
+    this.#show()
+    void this.run(true)
+  }
+
   close(): void {
     this.#asking?.abort()
   }

@@ -1,8 +1,9 @@
 // A record that is not in the register beside its result, which follows each change of the record.
 
 import { isAbort, sentence } from '../api'
+import { withNames } from '../case/names'
 import { tree } from '../case/tree'
-import { counted } from '../case/values'
+import { factLabel } from '../case/values'
 import { fill, h, prose } from '../dom'
 import { t } from '../i18n'
 import type { Outcome } from '../rule/preview'
@@ -46,6 +47,7 @@ export function scenario({ context, evaluation, facts, record, names, before, on
       const { results } = await evaluate(api, { ...evaluation, explain: true }, [record], asking.signal)
       const [found] = results
       if (!found) return
+      if (found.explanation) await withNames(api, found.explanation, asking.signal)
       fill(result, ...shown(found, own, before))
       if (found.outcome) say(t.answer[found.outcome])
       onResult?.(found)
@@ -75,7 +77,7 @@ function shown({ outcome, missing = [], errors = [], explanation, error }: Resul
     error && h('p', { class: 'problem' }, error.detail),
     outcome &&
       h('p', { class: 'answer' }, before && [t.keep.whatIf.stored, ' ', badge(before), ' ', t.keep.whatIf.now, ' '], badge(outcome)),
-    missing.length > 0 && h('p', {}, `${t.case.missing}: `, missing.map((fact) => h('code', {}, counted(fact)))),
+    missing.length > 0 && h('p', {}, `${t.case.missing}: `, missing.map((fact, at) => [at > 0 && ' · ', factLabel(fact)])),
     ...errors.map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation && tree(explanation, names, t.keep.whatIf.tree),
   ]

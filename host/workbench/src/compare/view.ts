@@ -1,6 +1,7 @@
 // Two rules side by side, with the subjects gained and lost. Every number opens the list behind it.
 
-import { field, fill, h, onRunKey } from '../dom'
+import { type Panel, editingPanel } from '../builder/panel'
+import { field, fill, h } from '../dom'
 import { type RuleEditor, makeEditor } from '../editor/editor'
 import { currentLanguage, leftToRight, number, t } from '../i18n'
 import { contextLine } from '../rule/context'
@@ -17,7 +18,7 @@ const label = (move: Move) => ({ gained: t.compare.gained, refused: t.compare.no
 
 export const compare: View = (context) => {
   const { api, say } = context
-  const editors: RuleEditor[] = []
+  const panels: Panel[] = []
   const result = h('div', { class: 'result' })
   const stale = h('p', { class: 'notice', role: 'status' }, t.compare.stale)
   const isReady = () => state.a.trim() !== '' && state.b.trim() !== ''
@@ -49,15 +50,28 @@ export const compare: View = (context) => {
         state[which] = text
         state.save()
         changed()
+        panel.changed()
+        showCopy()
       },
-      onVerdict: (current) => showVerdict(verdict, current, editor),
+      onVerdict: (current) => showVerdict(verdict, current, panel.shown),
     })
-    editors.push(editor)
-    return h('section', { 'aria-labelledby': `rule-${which}` }, h('h2', { id: `rule-${which}` }, t.compare[which]), editor.dom, verdict)
+    const panel = editingPanel({ api, place: which, name: t.compare[which], editor, text: () => state[which], subject: () => state.subject, withText: [], say })
+    panels.push(panel)
+    const copy = h('button', { type: 'button', on: { click: () => copyFirst(panel) } }, t.compare.copy)
+    const showCopy = () => (copy.hidden = which === 'a' || state.b.trim() !== '' || state.a.trim() === '')
+    showCopy()
+    return h(
+      'section',
+      { 'aria-labelledby': `rule-${which}` },
+      h('div', { class: 'row' }, h('h2', { id: `rule-${which}` }, t.compare[which]), copy),
+      panel.dom,
+      panel.reading,
+      verdict,
+    )
   }
   const dom = h(
     'section',
-    { class: 'card compare', 'aria-labelledby': 'compare', on: { keydown: onRunKey(() => running.run()) } },
+    { class: 'card compare', 'aria-labelledby': 'compare' },
     h('h1', { id: 'compare' }, t.compare.heading),
     h('p', {}, t.compare.lead, ' ', t.compare.aIs),
     h('div', { class: 'columns even' }, rule('a'), rule('b')),
@@ -70,11 +84,21 @@ export const compare: View = (context) => {
   state.isComparisonDue = false
   return {
     dom,
+    run: () => running.run(),
     close: () => {
       running.cancel()
-      for (const editor of editors) editor.view.destroy()
+      for (const panel of panels) {
+        panel.close()
+        panel.shown.view.destroy()
+      }
     },
   }
+}
+
+/** The first rule as the second, to be changed. */
+function copyFirst({ shown, focus }: Panel): void {
+  shown.view.dispatch({ changes: { from: 0, to: shown.view.state.doc.length, insert: state.a }, selection: { anchor: state.a.length }, userEvent: 'input' })
+  focus()
 }
 
 function sentenceOf({ all }: Compared): string {
@@ -97,8 +121,8 @@ function show(context: Context, question: Question & { b: string }, compared: Co
       'div',
       { class: 'foot' },
       provenance(context.api, [
-        { name: t.compare.a, rule: question.expression, decision: compared.decisions[0] },
-        { name: t.compare.b, rule: question.b, decision: compared.decisions[1] },
+        { name: t.compare.a, rule: question.expression, subject: question.subject, decision: compared.decisions[0] },
+        { name: t.compare.b, rule: question.b, subject: question.subject, decision: compared.decisions[1] },
       ]),
       printButton(),
     ),

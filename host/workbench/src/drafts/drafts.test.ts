@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 
 import { difference } from './difference'
+import { emptyDocument } from './document'
+import { type Draft, currentBody, openedDraft } from './drafts'
 import { fileName } from './file'
 import { linkOf, linked } from './link'
+import { openRule } from './open'
+import { state } from '../state'
 
 test('a link restores rule, subject, day and filter, and nothing else', () => {
   const rule = { expression: "me.name == 'é & # ?'\n&& x", subject: 'group', asOf: '2026-01-31', filter: 'active=true\nbirth_date=ge1960-01-01' } as const
@@ -34,4 +38,38 @@ test('a difference keeps both texts, and marks words', () => {
 test('a file is named after its rule', () => {
   assert.equal(fileName('Old-age pension (60+)'), 'old-age-pension-60.toml')
   assert.equal(fileName(' '), 'rule.toml')
+})
+
+const CASES = [{ name: 'a woman', record: { type: 'individual' }, outcome: 'eligible' as const }]
+const draft = (more: Partial<Draft>): Draft => ({
+  id: 'x',
+  version: 1,
+  name: 'Pension',
+  expression: 'is_female(me)',
+  subject: 'individual',
+  author: {},
+  status: 'open',
+  created_at: '2026-02-03T10:00:00Z',
+  last_updated: '2026-02-03T10:00:00Z',
+  ...more,
+})
+
+test('a draft has the day of the evaluation, if one is set', () => {
+  openRule({ expression: 'is_female(me)', asOf: '2026-01-31', document: { ...emptyDocument(), cases: CASES } })
+  assert.deepEqual(currentBody('Pension', '', ''), { name: 'Pension', expression: 'is_female(me)', subject: 'individual', as_of: '2026-01-31', cases: CASES })
+  openRule({ expression: 'is_female(me)', asOf: '' })
+  assert.deepEqual(currentBody('Pension', '', ''), { name: 'Pension', expression: 'is_female(me)', subject: 'individual' })
+})
+
+test('a draft that is opened sets its day, on which its cases are evaluated too', () => {
+  openRule(openedDraft({ draft: draft({ as_of: '2026-01-31', cases: CASES }), tag: '"1"' }))
+  assert.deepEqual([state.asOf, state.document.casesAsOf], ['2026-01-31', '2026-01-31'])
+})
+
+test('a draft without a day is evaluated today, and its cases on the day on which it was created', () => {
+  openRule({ expression: 'is_male(me)', asOf: '2026-01-31' })
+  openRule(openedDraft({ draft: draft({ cases: CASES }), tag: '"1"' }))
+  assert.deepEqual([state.asOf, state.document.casesAsOf], ['', '2026-02-03'])
+  openRule(openedDraft({ draft: draft({}), tag: '"1"' }))
+  assert.deepEqual([state.asOf, state.document.casesAsOf], ['', ''])
 })

@@ -17,6 +17,8 @@ export interface DraftBody {
   comment?: string
   program?: string
   engine?: string
+  /** The day of the evaluation, if it is set; otherwise each evaluation is on its own day. */
+  as_of?: string
   cases?: Case[]
 }
 
@@ -78,7 +80,7 @@ export function isClosed(error: unknown): boolean {
 
 /** The current rule as a draft. */
 export function currentBody(name: string, comment: string, program: string): DraftBody {
-  const { document, a, subject } = state
+  const { document, a, subject, asOf } = state
   const cases = document.cases.map(withoutMark)
   const engine = state.engine || (program === document.program ? document.engine : '')
   return {
@@ -88,16 +90,18 @@ export function currentBody(name: string, comment: string, program: string): Dra
     ...(comment ? { comment } : {}),
     ...(program ? { program } : {}),
     ...(engine ? { engine } : {}),
+    ...(asOf ? { as_of: asOf } : {}),
     ...(cases.length > 0 ? { cases } : {}),
   }
 }
 
 /** A draft as the current rule. */
 export function openedDraft({ draft, tag }: Tagged): Partial<Opened> & Pick<Opened, 'expression'> {
-  const { id, version, name, expression, subject, comment = '', program = '', engine = '', cases = [] } = draft
+  const { id, version, name, expression, subject, comment = '', program = '', engine = '', as_of: asOf = '', cases = [] } = draft
   const own = cases.map((one, at) => readCase(one, `cases[${at + 1}]`))
-  // The cases of a draft are evaluated on the day on which it was created, so that their results do not change by themselves.
-  const casesAsOf = own.length > 0 ? draft.created_at.slice(0, 10) : ''
+  // Without a day the cases are evaluated on the one on which the draft was created, so that their results do not change by
+  // themselves.
+  const casesAsOf = own.length > 0 ? asOf || draft.created_at.slice(0, 10) : ''
   const document = { ...emptyDocument(), title: name, about: comment, program, engine, cases: own, casesAsOf, draft: { id, tag, version } }
-  return { expression, subject, document }
+  return { expression, subject, asOf, document }
 }

@@ -29,13 +29,14 @@ export function openHistory(context: Context, id: string): void {
 }
 
 function line(version: Draft, before: Draft | undefined, open: (version: Draft) => void): HTMLElement {
-  const { version: number, name, comment, author, last_updated: changed, expression, status } = version
+  const { version: number, name, comment, author, last_updated: changed, expression, status, as_of: asOf } = version
   const by = [author.client, author.organization].filter(Boolean).join(', ')
   const isSame = before?.expression === expression
   return h(
     'li',
     { value: number },
     h('p', {}, h('strong', {}, h('bdi', {}, name)), ' ', h('span', { class: 'hint' }, t.keep.open.version(number, day(changed.slice(0, 10)), by)), ' ', h('span', { class: `badge ${status}` }, t.keep.status[status])),
+    asOf && h('p', { class: 'hint' }, t.reach.on(day(asOf))),
     comment && h('p', {}, comment),
     isSame ? h('p', { class: 'hint' }, t.keep.history.sameRule) : before ? shownDifference(before.expression, expression) : h('pre', { class: 'rule', tabindex: '0' }, expression),
     expression !== state.a && h('details', {}, h('summary', {}, t.keep.history.toCurrent), shownDifference(expression, state.a)),

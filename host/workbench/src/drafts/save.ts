@@ -76,7 +76,7 @@ export function openSave(context: Context, onSaved: () => void): void {
       ),
       !mayWrite && h('p', { class: 'notice' }, t.keep.save.noScope),
       document.cases.some(({ isOfPerson }) => isOfPerson) && h('p', { class: 'notice' }, t.keep.cases.ofPerson),
-      h('p', { class: 'hint' }, t.keep.save.fileHint),
+      h('p', { class: 'hint' }, prose(t.keep.save.fileHint)),
     ),
   )
   name.focus()
@@ -91,6 +91,8 @@ function accept(saved: Tagged): void {
   const { draft, tag } = saved
   const { id, version, name, comment = '', program = '', engine = '' } = draft
   Object.assign(state.document, { title: name, about: comment, program, engine, draft: { id, tag, version } })
+  // The cases of a draft are evaluated on its day.
+  if (draft.as_of && state.document.cases.length > 0) state.document.casesAsOf = draft.as_of
   state.save()
 }
 

@@ -15,7 +15,11 @@ import { openSave } from './save'
 export class Toolbar {
   readonly dom = h('div', { class: 'toolbar' })
 
-  constructor(private readonly context: Context) {
+  /** `onSaved` is called when the rule was saved. */
+  constructor(
+    private readonly context: Context,
+    private readonly onSaved: () => void,
+  ) {
     this.show()
   }
 
@@ -32,13 +36,18 @@ export class Toolbar {
         { class: 'row' },
         button(t.keep.examples, () => openGallery(context)),
         button(t.keep.open.button, () => openOpen(context)),
-        button(t.keep.save.button, () => openSave(context, () => this.show()), isEmpty),
+        button(t.keep.save.button, () => openSave(context, () => this.#saved()), isEmpty),
         button(t.keep.share.button, () => openShare(), isEmpty),
       ),
       this.#name(),
       this.#replaced(),
     )
     if (focused >= 0) this.dom.querySelectorAll('button')[focused]?.focus()
+  }
+
+  #saved(): void {
+    this.show()
+    this.onSaved()
   }
 
   #name(): HTMLElement | false {

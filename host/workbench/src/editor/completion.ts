@@ -12,6 +12,7 @@ import type { Extension } from '@codemirror/state'
 
 import type { Api } from '../api'
 import { type FoundCode, conceptGroups, groupsOf, searchCodes, searchVocabularies, written } from '../codes'
+import { h, prose } from '../dom'
 import { t } from '../i18n'
 import { fieldText, groupText } from '../server/translate'
 import { type Expected, expected } from './expected'
@@ -77,8 +78,13 @@ function words(kind: 'method' | ''): Completion[] {
   return WORDS.filter((word) => (word.kind === 'method') === (kind === 'method')).map(option)
 }
 
+/** A description in the direction of its language: the editor is from left to right. */
+function described(text: string): () => HTMLElement {
+  return () => h('div', { dir: 'auto' }, prose(text))
+}
+
 function option(word: Word): Completion {
-  const completion: Completion = { label: word.name, type: word.kind, detail: word.form, info: says(word) }
+  const completion: Completion = { label: word.name, type: word.kind, detail: word.form, info: described(says(word)) }
   if (!word.inserts.includes('|')) return { ...completion, apply: word.inserts }
   return snippetCompletion(word.inserts.replaceAll('|', '${}'), completion)
 }
@@ -95,7 +101,7 @@ function fields(
   const ofRecord = [...(below?.values() ?? [])].map(
     (field): Completion => {
       const info = fieldText([...names.slice(1, -1), field.name], field.vocabularies, field.says)
-      return { label: field.name, type: 'field', detail: t.kinds[field.type] ?? field.type, ...(info && { info }), boost: 1 }
+      return { label: field.name, type: 'field', detail: t.kinds[field.type] ?? field.type, ...(info && { info: described(info) }), boost: 1 }
     },
   )
   return { from, options: [...ofRecord, ...words('method')], validFor: /^\w*$/ }
@@ -112,7 +118,7 @@ async function quoted(
   if (value.form === 'group') {
     const all = await conceptGroups(api).catch(() => [])
     const groups = known ? groupsOf(all, known.vocabularies) : all
-    const options = groups.map(({ name, description }): Completion => ({ label: name, type: 'group', info: groupText(name, description) || name }))
+    const options = groups.map(({ name, description }): Completion => ({ label: name, type: 'group', info: described(groupText(name, description) || name) }))
     return { from: value.from, options, validFor: /^\w*$/ }
   }
   const asked = value.written.includes('#') ? value.written.slice(value.written.lastIndexOf('#') + 1) : value.written

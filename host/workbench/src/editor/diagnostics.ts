@@ -7,6 +7,7 @@ import { EditorView } from '@codemirror/view'
 
 import { type Api, type Diagnostic, isAbort, sentence } from '../api'
 import { nameOf } from '../codes'
+import { h, prose } from '../dom'
 import { leftToRight, t } from '../i18n'
 import { localWarnings, merged } from './local'
 import { diagnosticText } from '../server/translate'
@@ -112,7 +113,8 @@ function mark(state: EditorState, diagnostic: Diagnostic): Mark {
     apply: (view: EditorView) =>
       view.dispatch({ changes: { from: replacement.from, to: replacement.to, insert: replacement.text } }),
   }
-  return { from, to, severity: diagnostic.severity, message: diagnostic.message, actions: action ? [action] : [] }
+  const { severity, message } = diagnostic
+  return { from, to, severity, message, renderMessage: () => h('span', { dir: 'auto' }, prose(message)), actions: action ? [action] : [] }
 }
 
 /** The position of a diagnostic. The server counts characters; the editor counts UTF-16 code units. */

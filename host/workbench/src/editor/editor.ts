@@ -59,6 +59,7 @@ const theme = EditorView.theme({
   '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad) 1.5px', textUnderlineOffset: '3px' },
   '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline dotted var(--warn) 2px', textUnderlineOffset: '3px' },
   '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--line)', borderRadius: '6px', maxWidth: 'min(30rem, 90vw)', boxShadow: '0 4px 16px rgb(0 0 0 / 20%)' },
+  '.cm-tooltip code': { fontFamily: 'var(--mono)', unicodeBidi: 'isolate', direction: 'ltr' },
   '.cm-tooltip .description': { padding: '0.4rem 0.6rem', fontFamily: 'var(--sans)', fontSize: '0.875rem' },
   '.cm-tooltip .description p': { margin: '0.2rem 0 0' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', fontSize: '0.875rem', maxHeight: '16rem' },
@@ -73,6 +74,20 @@ const theme = EditorView.theme({
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--warn)' },
   '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)', padding: '0.15rem 0.5rem', fontSize: 'inherit' },
+})
+
+/** Replaces a selection by typed text. The browser would keep the colour of the selection in a style attribute, which the
+ * content security policy forbids. */
+const replacesSelection = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { data: text, inputType } = event
+    const { from, to, empty } = view.state.selection.main
+    if (inputType !== 'insertText' || text === null || empty || view.composing) return false
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
+    const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))
+    if (!isHandled) view.dispatch(insert())
+    return true
+  },
 })
 
 export function makeEditor(settings: EditorSettings): RuleEditor {
@@ -93,6 +108,7 @@ export function makeEditor(settings: EditorSettings): RuleEditor {
       closeBrackets(),
       EditorView.lineWrapping,
       EditorView.contentAttributes.of({ 'aria-label': settings.label, autocapitalize: 'off', spellcheck: 'false' }),
+      replacesSelection,
       placeholder('is_female(me) && age_years(me.birth_date) >= 60'),
       language,
       completion({ api, subject, schema: () => known }),

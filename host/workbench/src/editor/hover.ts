@@ -3,7 +3,7 @@
 import type { Extension } from '@codemirror/state'
 import { hoverTooltip } from '@codemirror/view'
 
-import { h } from '../dom'
+import { h, prose } from '../dom'
 import { t } from '../i18n'
 import { fieldText } from '../server/translate'
 import { type Schema, type Subject, findField } from './schema'
@@ -24,7 +24,7 @@ export function hover(schema: () => Schema | undefined, subject: () => Subject):
       pos: start,
       end: to,
       above: true,
-      create: () => ({ dom: h('div', { class: 'description' }, h('strong', {}, word.name), h('p', {}, word.says)) }),
+      create: () => ({ dom: h('div', { class: 'description' }, h('strong', {}, word.name), h('p', { dir: 'auto' }, prose(word.says))) }),
     }
   })
 }

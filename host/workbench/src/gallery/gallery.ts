@@ -26,7 +26,7 @@ export class Gallery {
     const id = freshId('gallery')
     this.dom = h(
       'section',
-      { class: 'card', 'aria-labelledby': id, hidden: true },
+      { class: 'card start', 'aria-labelledby': id, hidden: true },
       h('h2', { id }, t.keep.gallery.heading),
       h('p', {}, t.keep.gallery.lead),
       h('p', {}, h('button', { type: 'button', on: { click: () => openOpen(context) } }, t.keep.gallery.open)),

@@ -1,7 +1,7 @@
 // The reading of a rule below its editor, with the conditions as nested lists.
 
 import type { Api } from '../api'
-import { type Child, fill, freshId, h } from '../dom'
+import { type Child, fill, h } from '../dom'
 import type { Subject } from '../editor/schema'
 import { t } from '../i18n'
 import { parse } from '../syntax/parse'
@@ -18,10 +18,24 @@ export interface RuleReading {
   close: () => void
 }
 
-export function ruleReading(api: Api): RuleReading {
-  const id = freshId('reading')
+/** `name` is that of the rule, where the page has several. */
+export function ruleReading(api: Api, name?: string): RuleReading {
+  const { dom: body, show, close } = ruleSentences(api)
+  const label = name ? `${name}: ${t.reading.heading}` : t.reading.heading
+  const dom = h('section', { class: 'reading', 'aria-label': label, hidden: true }, h(name ? 'h3' : 'h2', {}, t.reading.heading), body)
+  return {
+    dom,
+    show: (text, subject) => {
+      dom.hidden = !text.trim()
+      show(text, subject)
+    },
+    close,
+  }
+}
+
+/** The sentences alone. */
+export function ruleSentences(api: Api): RuleReading {
   const body = h('div', { class: 'sentences' })
-  const dom = h('section', { class: 'reading', 'aria-labelledby': id, hidden: true }, h('h2', { id }, t.reading.heading), body)
   /** The names that were read so far; a rule is shown again with each. */
   const names = new Map<string, string>()
   let asking = new AbortController()
@@ -29,7 +43,6 @@ export function ruleReading(api: Api): RuleReading {
   const show = (text: string, subject: Subject) => {
     asking.abort()
     clearTimeout(timer)
-    dom.hidden = !text.trim()
     const parsed = parse(text)
     if (!parsed) {
       fill(body, h('p', { class: 'hint' }, t.reading.incomplete))
@@ -56,7 +69,7 @@ export function ruleReading(api: Api): RuleReading {
     asking.abort()
     clearTimeout(timer)
   }
-  return { dom, show, close }
+  return { dom: body, show, close }
 }
 
 function sentences(clause: Clause): HTMLElement[] {

@@ -1,8 +1,11 @@
 // The sheet about a result: its rules, the versions of the vocabularies, the engine, and digests. It is folded on the
 // screen and open on paper.
 
+import type { Api } from '../api'
 import { h } from '../dom'
+import type { Subject } from '../editor/schema'
 import { now, t } from '../i18n'
+import { ruleSentences } from '../reading/view'
 
 /** The inputs of a decision that identify it. */
 export interface Decision {
@@ -20,18 +23,19 @@ const DIGEST_LETTERS = 24
 
 export interface Decided {
   name?: string
+  subject: Subject
   rule: string
   decision: Decision
 }
 
-export function provenance(api: { clientId: string }, rules: Decided[]): HTMLElement {
+export function provenance(api: Api, rules: Decided[]): HTMLElement {
   const [first] = rules
   const vocabularies = new Map(
     rules.flatMap(({ decision }) => (decision.vocabularies ?? []).map((one): [string, string] => [one.namespace, `${one.version} · ${short(one.digest)}`])),
   )
   const facts: [string, (Node | string)[]][] = [
-    [t.sheet.engine, [(first?.decision.engine ?? '').replace(/\bsha256:\w+/, short)]],
-    [t.sheet.vocabularies, [...vocabularies].map(([namespace, version]) => h('span', {}, h('code', {}, namespace), ` ${version}`))],
+    [t.sheet.engine, first?.decision.engine ? [h('code', {}, first.decision.engine.replace(/\bsha256:\w+/, short))] : []],
+    [t.sheet.vocabularies, [...vocabularies].map(([namespace, version]) => h('span', { dir: 'ltr' }, h('code', {}, namespace), ` ${version}`))],
     [t.sheet.digest, rules.map(({ name, decision }) => h('span', {}, name ? `${name}: ` : '', h('code', {}, short(decision.expression_digest ?? ''))))],
     [t.sheet.made, [h('time', {}, now()), h('code', {}, api.clientId)]],
   ]
@@ -39,12 +43,20 @@ export function provenance(api: { clientId: string }, rules: Decided[]): HTMLEle
     'details',
     { class: 'provenance' },
     h('summary', {}, t.sheet.title),
-    rules.map(({ name, rule }) => [
-      name ? h('p', { class: 'hint' }, name) : false,
+    rules.map(({ name, rule, subject }) => [
+      h('p', { class: 'hint' }, name ?? t.reading.heading),
+      inWords(api, rule, subject),
       h('pre', { class: 'rule', tabindex: '0', 'aria-label': name ?? t.rule.heading }, rule),
     ]),
-    h('dl', { class: 'facts' }, facts.filter(([, values]) => values.some((value) => value !== '')).map(([name, values]) => [h('dt', {}, name), h('dd', {}, values)])),
+    h('dl', { class: 'facts' }, facts.filter(([, values]) => values.length > 0).map(([name, values]) => [h('dt', {}, name), h('dd', {}, values)])),
   )
+}
+
+/** The rule in words, for readers of the printed sheet. */
+function inWords(api: Api, rule: string, subject: Subject): HTMLElement {
+  const { dom, show } = ruleSentences(api)
+  show(rule, subject)
+  return dom
 }
 
 /** A button that prints the result, without the controls of the page. */
@@ -52,16 +64,19 @@ export function printButton(): HTMLElement {
   return h('button', { type: 'button', class: 'print', on: { click: () => print() } }, t.sheet.print)
 }
 
-/** Opens what is folded while the page is printed. */
+/** Opens what is folded while the page is printed. The focus returns to its control, which is not printed. */
 export function unfoldForPrint(): void {
   let opened: HTMLDetailsElement[] = []
+  let focused: Element | null = null
   addEventListener('beforeprint', () => {
+    focused = document.activeElement
     opened = [...document.querySelectorAll<HTMLDetailsElement>('.result details:not([open])')]
     for (const details of opened) details.open = true
   })
   addEventListener('afterprint', () => {
     for (const details of opened) details.open = false
     opened = []
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true })
   })
 }
 

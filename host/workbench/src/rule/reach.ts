@@ -2,6 +2,7 @@
 // opens the list behind it.
 
 import { field, fill, h } from '../dom'
+import { wordsOf } from '../case/values'
 import { schemaOf } from '../editor/schema'
 import { either, number, percent, t } from '../i18n'
 import { factName } from '../reading/terms'
@@ -115,8 +116,8 @@ export class Reach {
     )
   }
 
-  #sheet({ expression }: Question, { decision }: Previewed): HTMLElement {
-    return provenance(this.context.api, [{ rule: expression, decision }])
+  #sheet({ expression, subject }: Question, { decision }: Previewed): HTMLElement {
+    return provenance(this.context.api, [{ rule: expression, subject, decision }])
   }
 
   /** Opens the list of the subjects of a part of the population. */
@@ -172,8 +173,9 @@ export class Reach {
         'ul',
         { title: t.reach.missingLead },
         result.missing.map(({ field, count }) => {
-          const open = this.#open(field, question, asOf, ({ missing }) => missing.includes(field))
-          return h('li', {}, h('button', { type: 'button', on: { click: open } }, h('code', {}, field), ` ${number(count)}`))
+          const words = wordsOf(field)
+          const open = this.#open(words || field, question, asOf, ({ missing }) => missing.includes(field))
+          return h('li', {}, h('button', { type: 'button', title: field, on: { click: open } }, words || h('code', {}, field), ' ', h('strong', {}, number(count))))
         }),
       ),
     )

@@ -24,9 +24,10 @@ export class Running {
     label: string,
     private readonly work: Work,
   ) {
-    this.#begin = h('button', { type: 'button', class: 'primary', on: { click: () => void this.#run() } }, label)
+    this.#begin = h('button', { type: 'button', class: 'primary', 'aria-keyshortcuts': 'Control+Enter', on: { click: () => void this.#run() } }, label)
     this.#cancel = h('button', { type: 'button', hidden: true, on: { click: () => this.cancel() } }, t.reach.cancel)
-    this.dom = h('div', { class: 'running' }, h('div', { class: 'row' }, this.#begin, this.#cancel), this.#progress, this.#problem)
+    const keys = h('span', { class: 'hint keys' }, t.reach.keys)
+    this.dom = h('div', { class: 'running' }, h('div', { class: 'row' }, this.#begin, this.#cancel, keys), this.#progress, this.#problem)
   }
 
   enable(isEnabled: boolean): void {

@@ -3,7 +3,7 @@
 import { editingPanel } from '../builder/panel'
 import { CasesPanel } from '../cases/panel'
 import { codeSearch } from '../combobox'
-import { field, h, onRunKey } from '../dom'
+import { field, h } from '../dom'
 import { Toolbar } from '../drafts/toolbar'
 import { makeEditor, type RuleEditor } from '../editor/editor'
 import type { Verdict } from '../editor/diagnostics'
@@ -20,7 +20,7 @@ export const rule: View = (context) => {
   const { api } = context
   const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' })
   const reach = new Reach(context)
-  const toolbar = new Toolbar(context)
+  const toolbar = new Toolbar(context, () => cases.changedDay())
   const cases = new CasesPanel(context)
   const start = new Gallery(context)
   /** The examples are in place of a result while there is neither a rule nor a result. */
@@ -48,7 +48,7 @@ export const rule: View = (context) => {
       panel.changed()
     },
     onVerdict: (told: Verdict) => {
-      showVerdict(verdict, told, { ...editor, goTo: (from, to) => (panel.showText(), editor.goTo(from, to)) })
+      showVerdict(verdict, told, panel.shown)
       reach.validated(told.kind === 'validated' && !told.validated.valid)
       if (told.kind !== 'checking') cases.validated(told.kind === 'validated' && told.validated.valid)
     },
@@ -97,6 +97,7 @@ export const rule: View = (context) => {
   const hint = h('p', { class: 'hint' }, t.rule.hint)
   const panel = editingPanel({
     api,
+    place: 'rule',
     editor,
     text: () => state.a,
     subject: () => state.subject,
@@ -105,7 +106,7 @@ export const rule: View = (context) => {
   })
   const dom = h(
     'div',
-    { class: 'columns', on: { keydown: onRunKey(() => reach.run()) } },
+    { class: 'columns' },
     h(
       'section',
       { class: 'card stays', 'aria-labelledby': 'rule' },
@@ -129,6 +130,7 @@ export const rule: View = (context) => {
   if (inserted) queueMicrotask(() => editor.insertCode(inserted))
   return {
     dom,
+    run: () => reach.run(),
     close: () => {
       reach.close()
       cases.close()

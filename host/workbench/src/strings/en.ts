@@ -44,7 +44,7 @@ export const en = {
   rule: {
     heading: 'Rule',
     editor: 'Rule expression',
-    hint: 'Ctrl+Space completes, Ctrl+Enter runs. Leave the editor with Escape, then Tab.',
+    hint: 'Ctrl+Space completes. Leave the editor with Escape, then Tab.',
     asOf: 'On the day',
     asOfHint: 'Empty: today.',
     insertCode: 'Insert a code',
@@ -112,6 +112,7 @@ export const en = {
   reach: {
     heading: 'Reach',
     run: 'Preview',
+    keys: 'Ctrl+Enter runs, Alt+0 goes to the result.',
     cancel: 'Cancel',
     cancelled: 'The preview was cancelled.',
     who: 'Population',
@@ -212,6 +213,7 @@ export const en = {
     lead: 'Subjects that only one of two rules reaches.',
     a: 'Rule A',
     b: 'Rule B',
+    copy: 'Start from rule A',
     aIs: 'Rule A is the rule of the first view; changes apply to both views.',
     run: 'Compare',
     gained: 'Gained',
@@ -309,7 +311,13 @@ export const en = {
   },
 
   keep,
-  engine: { label: 'Eligibility engine', active: 'Active engine' },
+  engine: {
+    label: 'Eligibility engine',
+    active: 'Active engine',
+    compiling: 'The server is preparing the eligibility engine after a start. The page continues by itself.',
+    late: 'The server has been preparing the eligibility engine for more than two minutes.',
+    retry: 'Try again',
+  },
   sheet: {
     title: 'Rule, versions and digest of this result',
     engine: 'Engine',

@@ -44,7 +44,7 @@ export const es: Strings = {
   rule: {
     heading: 'Regla',
     editor: 'Expresión de la regla',
-    hint: 'Ctrl+Espacio completa, Ctrl+Intro ejecuta. Para salir del editor: Escape y luego Tab.',
+    hint: 'Ctrl+Espacio completa. Para salir del editor: Escape y luego Tab.',
     asOf: 'En la fecha',
     asOfHint: 'Vacío: hoy.',
     insertCode: 'Insertar un código',
@@ -112,6 +112,7 @@ export const es: Strings = {
   reach: {
     heading: 'Alcance',
     run: 'Vista previa',
+    keys: 'Ctrl+Intro ejecuta, Alt+0 va al resultado.',
     cancel: 'Cancelar',
     cancelled: 'La vista previa se canceló.',
     who: 'Población',
@@ -212,6 +213,7 @@ export const es: Strings = {
     lead: 'Sujetos que solo alcanza una de las dos reglas.',
     a: 'Regla A',
     b: 'Regla B',
+    copy: 'Partir de la regla A',
     aIs: 'La regla A es la de la primera vista; los cambios valen para ambas vistas.',
     run: 'Comparar',
     gained: 'Ganados',
@@ -309,7 +311,13 @@ export const es: Strings = {
   },
 
   keep,
-  engine: { label: 'Motor de elegibilidad', active: 'Motor activo' },
+  engine: {
+    label: 'Motor de elegibilidad',
+    active: 'Motor activo',
+    compiling: 'El servidor prepara el motor de elegibilidad tras el arranque. La página continúa por sí sola.',
+    late: 'El servidor lleva más de dos minutos preparando el motor de elegibilidad.',
+    retry: 'Reintentar',
+  },
   sheet: {
     title: 'Regla, versiones y huella de este resultado',
     engine: 'Motor',

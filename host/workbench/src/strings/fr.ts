@@ -45,7 +45,7 @@ export const fr: Strings = {
   rule: {
     heading: 'Règle',
     editor: 'Expression de la règle',
-    hint: 'Ctrl+Espace complète, Ctrl+Entrée lance. Pour quitter l’éditeur : Échap, puis Tab.',
+    hint: 'Ctrl+Espace complète. Pour quitter l’éditeur : Échap, puis Tab.',
     asOf: 'À la date du',
     asOfHint: 'Vide : aujourd’hui.',
     insertCode: 'Insérer un code',
@@ -113,6 +113,7 @@ export const fr: Strings = {
   reach: {
     heading: 'Portée',
     run: 'Aperçu',
+    keys: 'Ctrl+Entrée lance, Alt+0 va au résultat.',
     cancel: 'Annuler',
     cancelled: 'L’aperçu a été annulé.',
     who: 'Population',
@@ -213,6 +214,7 @@ export const fr: Strings = {
     lead: 'Sujets qu’une seule des deux règles atteint.',
     a: 'Règle A',
     b: 'Règle B',
+    copy: 'Partir de la règle A',
     aIs: 'La règle A est celle de la première vue ; les changements valent pour les deux vues.',
     run: 'Comparer',
     gained: 'Gagnés',
@@ -310,7 +312,13 @@ export const fr: Strings = {
   },
 
   keep,
-  engine: { label: 'Moteur d’éligibilité', active: 'Moteur actif' },
+  engine: {
+    label: 'Moteur d’éligibilité',
+    active: 'Moteur actif',
+    compiling: 'Le serveur prépare le moteur d’éligibilité après un démarrage. La page continue d’elle-même.',
+    late: 'Le serveur prépare le moteur d’éligibilité depuis plus de deux minutes.',
+    retry: 'Réessayer',
+  },
   sheet: {
     title: 'Règle, versions et empreinte de ce résultat',
     engine: 'Moteur',

@@ -44,7 +44,7 @@ export const pt: Strings = {
   rule: {
     heading: 'Regra',
     editor: 'Expressão da regra',
-    hint: 'Ctrl+Espaço completa, Ctrl+Enter executa. Para sair do editor: Escape e depois Tab.',
+    hint: 'Ctrl+Espaço completa. Para sair do editor: Escape e depois Tab.',
     asOf: 'No dia',
     asOfHint: 'Vazio: hoje.',
     insertCode: 'Inserir um código',
@@ -112,6 +112,7 @@ export const pt: Strings = {
   reach: {
     heading: 'Alcance',
     run: 'Pré-visualizar',
+    keys: 'Ctrl+Enter executa, Alt+0 vai para o resultado.',
     cancel: 'Cancelar',
     cancelled: 'A pré-visualização foi cancelada.',
     who: 'População',
@@ -212,6 +213,7 @@ export const pt: Strings = {
     lead: 'Sujeitos que só uma das duas regras alcança.',
     a: 'Regra A',
     b: 'Regra B',
+    copy: 'Partir da regra A',
     aIs: 'A regra A é a da primeira vista; as alterações valem para ambas as vistas.',
     run: 'Comparar',
     gained: 'Ganhos',
@@ -309,7 +311,13 @@ export const pt: Strings = {
   },
 
   keep,
-  engine: { label: 'Motor de elegibilidade', active: 'Motor ativo' },
+  engine: {
+    label: 'Motor de elegibilidade',
+    active: 'Motor ativo',
+    compiling: 'O servidor está a preparar o motor de elegibilidade após o arranque. A página continua por si própria.',
+    late: 'O servidor está há mais de dois minutos a preparar o motor de elegibilidade.',
+    retry: 'Tentar novamente',
+  },
   sheet: {
     title: 'Regra, versões e impressão digital deste resultado',
     engine: 'Motor',

@@ -107,7 +107,7 @@ export const keep: Strings['keep'] = {
     button: 'فتح',
     heading: 'فتح قاعدة',
     fromFile: 'من ملف',
-    file: 'ملف قاعدة (.toml)',
+    file: 'ملف قاعدة (\u2066.toml\u2069)',
     fileHint: 'يُقرأ في هذه الصفحة ولا يُرسل إلى الخادم.',
     drafts: 'مسودات مؤسستك',
     noDrafts: 'لا يحق لهذا العميل قراءة المسودات لأنه ينقصه النطاق eligibility:read.',
