@@ -18,6 +18,10 @@ const STARTS: u64 = 5;
 /// A rule over a field without a column: facts read from records are cached for the next preview.
 const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
 
+/// The rule that rule A is compared with: two other ages.
+const COMPARED: &str =
+    "me.gender == code('urn:iso:std:iso:5218#2') && age_years(me.birth_date) >= 21 && age_years(me.birth_date) < 65";
+
 /// Measures everything.
 pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.shared(setup.people(read::PEOPLE))?;
@@ -54,6 +58,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
         let what = format!("rule {}, all {}s, columns in memory", rule.name, rule.subject_name());
         report.row(ms(&format!("rule-{}", rule.name.to_lowercase()), &what, times).target(rule.preview_target));
     }
+    comparison(setup, report, &mut connection, &token, register.people)?;
     let request = preview(&token, "individual", OF_RECORDS);
     let first = ask(&mut connection, &request, register.people)?;
     report.row(
@@ -71,10 +76,43 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     server.stop().map(drop)
 }
 
+/// Measures rule A alone and compared with a second rule, in turn.
+fn comparison(
+    setup: &Setup,
+    report: &mut Report,
+    connection: &mut Connection,
+    token: &str,
+    people: u64,
+) -> Result<(), String> {
+    let rule = RULES.first().ok_or("there is no rule")?;
+    let alone = preview(token, rule.subject_name(), rule.expression);
+    let compared = send_preview(
+        token,
+        &json!({"expression": rule.expression, "subject": rule.subject_name(), "as_of": AS_OF, "compare": COMPARED}),
+    );
+    let (mut times, mut ratios) = (Vec::new(), Vec::new());
+    for _ in 0..setup.times(TIMES) {
+        let of_one = ask(connection, &alone, people)?;
+        let of_both = ask(connection, &compared, people)?;
+        times.push(of_both);
+        ratios.push(of_both / of_one);
+    }
+    let what = "rule A compared with a second rule, all individuals, columns in memory";
+    let row = Row::new("preview.compared", what, "ms", Spread::of(times)).target("1.3 of one rule");
+    report.row(row.ratio("one rule", Spread::of(ratios)));
+    Ok(())
+}
+
+/// The day of all previews.
+const AS_OF: &str = "2026-03-01";
+
 /// Returns a request for a preview.
 pub fn preview(token: &str, subject: &str, expression: &str) -> Vec<u8> {
-    let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01"}).to_string();
-    send("POST", "/api/v2/Eligibility/$preview", token, "", &body)
+    send_preview(token, &json!({"expression": expression, "subject": subject, "as_of": AS_OF}))
+}
+
+fn send_preview(token: &str, body: &Value) -> Vec<u8> {
+    send("POST", "/api/v2/Eligibility/$preview", token, "", &body.to_string())
 }
 
 /// Runs a preview, which has to cover at least `least` subjects. Returns its duration in milliseconds.

@@ -33,8 +33,8 @@ const SLICE_SHOWN: usize = 2_048;
 /// Number of subjects of a time slice if the rule requires fields of records. If the cache contains the fields of all
 /// subjects, a slice has as many subjects as without records.
 const SLICE_RECORDS: usize = 8_192;
-/// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some milliseconds.
-const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
+/// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some ten milliseconds.
+const SLICE_ROWS_MAX: usize = 128 * BATCH_ROWS_MAX;
 /// Minimum number of subjects of a time slice. Compiling the rule in an instance of the engine takes as long as
 /// evaluating some ten thousand subjects.
 const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(slices(SLICE_ROWS_MIN as u64, 3), 1);
         assert_eq!(slices(3 * SLICE_ROWS_MIN as u64, 3), 3);
         assert_eq!(slices(200_000, 3), 3);
-        assert_eq!((slices(1_000_000, 2), slices(1_000_000, 3)), (4, 6));
+        assert_eq!((slices(1_000_000, 2), slices(2_000_000, 2), slices(1_000_000, 3)), (2, 4, 3));
         for (total, at_once) in [(0, 1), (u64::from(u32::MAX), 1), (u64::from(u32::MAX), 64)] {
             assert!((SLICE_ROWS_MIN..=SLICE_ROWS_MAX).contains(&slice_rows(total, at_once)));
         }
