@@ -1,4 +1,4 @@
-// Requests that wait for an eligibility engine, which the server compiles for some seconds after a start. They go on by
+// Requests that wait for an eligibility engine, which the server compiles for some seconds after a start. They continue by
 // themselves; after two minutes the user is asked.
 
 import { pause } from './pause'
