@@ -80,7 +80,22 @@ impl App {
         let now = clock.now();
 
         let metrics = Arc::new(Metrics::new(&telemetry));
-        let backend = Backend::open(&config, &data_dir, &metrics).await?;
+        let bounds = CompileBounds::new(config.plugins.compile_seconds, config.plugins.compile_memory_mib);
+        let settings = PluginHostSettings {
+            code_folder: Some(data_dir.join("compiled")),
+            compile_in: compile_in.with_bounds(bounds),
+            trust: trust(&config.plugins, pinned.clone()),
+            limits: config.plugins.limits.clone(),
+            clock: Some(clock.clone()),
+            recorder: Some(metrics.plugin_calls()),
+            compiles_engines_later,
+            shows_all_lines,
+            ..PluginHostSettings::default()
+        };
+        // Plugins are loaded by another thread while the records are read.
+        let opening = open_plugins(settings, &data_dir, config.plugins.engine.clone());
+        let (opened, backend) = tokio::join!(opening, Backend::open(&config, &data_dir, &metrics));
+        let backend = backend?;
         let Backend { store, archive, index, columns, bodies, checkpoints, shared_index, parted, shared, keeper } =
             backend;
         // Before any counted data is read.
@@ -101,19 +116,7 @@ impl App {
         let cursors = CursorSeal::load_or_create(&keys_home, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
-        let bounds = CompileBounds::new(config.plugins.compile_seconds, config.plugins.compile_memory_mib);
-        let settings = PluginHostSettings {
-            code_folder: Some(data_dir.join("compiled")),
-            compile_in: compile_in.with_bounds(bounds),
-            trust: trust(&config.plugins, pinned.clone()),
-            limits: config.plugins.limits.clone(),
-            clock: Some(clock.clone()),
-            recorder: Some(metrics.plugin_calls()),
-            compiles_engines_later,
-            shows_all_lines,
-            ..PluginHostSettings::default()
-        };
-        let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;
+        let (host, library) = opened?;
         let packs = Arc::new(InstalledPacks { host: host.clone(), library: library.clone() });
         let registry = Registry {
             store: store.clone(),
