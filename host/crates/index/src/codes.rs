@@ -172,7 +172,7 @@ impl WordEdits {
 
     /// Applies the changes, in the order of the words.
     pub(super) fn apply(self, index: &mut SharedTree<Arc<str>, Posting>) {
-        let mut edits: Vec<(Arc<str>, Vec<(u32, Edit)>)> = self.0.into_iter().collect();
+        let mut edits: Vec<_> = self.0.into_iter().collect();
         edits.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         for (word, edits) in edits {
             edit_key(index, &word, edits.into_iter());

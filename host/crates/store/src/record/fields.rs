@@ -390,7 +390,8 @@ fn take_identifiers(from: &mut Bytes<'_>) -> Result<Vec<Identifier>, Fault> {
 
 fn skip_identifiers(from: &mut Bytes<'_>) -> Option<()> {
     for _ in 0..from.number()? {
-        (from.prefixed()?, from.prefixed()?);
+        from.prefixed()?;
+        from.prefixed()?;
         take_period(from)?;
     }
     Some(())
