@@ -196,9 +196,8 @@ pub trait Store: Send + Sync + 'static {
         &self,
         kind: RecordKind,
         ids: &[RecordId],
-        fields: &FieldSet,
+        _fields: &FieldSet,
     ) -> Result<Vec<ChangedRecord>, StoreError> {
-        let _all_are_read = fields;
         self.records(kind, ids).await
     }
 
