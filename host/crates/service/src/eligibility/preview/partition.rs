@@ -5,7 +5,9 @@
 //! interrupted update the next preview reads them again. Columns of another timeline are also read again, since the
 //! same sequence number may identify another transaction there.
 //!
-//! **Invariant:** the size of the cache is bounded; the least recently used partition is evicted first.
+//! **Invariant:** the size of the cache is bounded. Partitions of earlier previews are evicted first, and a preview evicts
+//! none that it or the preview before it used: if a register is larger than the cache, each preview finds a part of it
+//! there, where a cache of the most recently used partitions would contain none of those that are read next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +31,8 @@ const TOUCHED_MAX: usize = 8_192;
 /// Number of partitions that a process evaluates concurrently: one is evaluated while the other is read from the
 /// database.
 pub(super) const LANES: usize = 2;
-/// Estimated size of a record in columns, in bytes.
-const RECORD_BYTES: u64 = 700;
+/// Estimated size of a record in columns, in bytes. A million people in households took 170 bytes a record.
+const RECORD_BYTES: u64 = 250;
 
 /// A partitioned register and the partitions that this process caches.
 pub struct PartedRegister {
@@ -39,6 +41,8 @@ pub struct PartedRegister {
     bytes_max: u64,
     /// The cached partitions, the most recently used last.
     cached: Mutex<Vec<Slot>>,
+    /// The number of the next preview.
+    previews: AtomicU64,
     /// Permits for the partitions that this process works on.
     lanes: Arc<Semaphore>,
     /// The layout number of the next partition that is read.
@@ -47,6 +51,8 @@ pub struct PartedRegister {
 
 struct Slot {
     partition: Partition,
+    /// The last preview that used it.
+    preview: u64,
     /// Locked while the columns are read or updated.
     columns: Arc<tokio::sync::Mutex<Option<PartitionColumns>>>,
     bytes: u64,
@@ -76,7 +82,13 @@ impl PartedRegister {
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
         let (cached, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
-        Self { partitions, bytes_max, cached, lanes, layouts: AtomicU64::new(1) }
+        let [previews, layouts] = [1, 1].map(AtomicU64::new);
+        Self { partitions, bytes_max, cached, previews, lanes, layouts }
+    }
+
+    /// Returns the number of a preview that begins.
+    pub(super) fn begin(&self) -> u64 {
+        self.previews.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Waits for a permit to work on one more partition.
@@ -94,7 +106,7 @@ impl PartedRegister {
 
     /// Returns a partition at a snapshot, with all data that a rule may read about its subjects, and its layout number:
     /// in snapshots with the same layout number the same row is the same record. The number is `None` if the partition
-    /// is not cached.
+    /// is not cached. `preview` is the number of the preview.
     ///
     /// # Errors
     /// If the store fails.
@@ -102,8 +114,9 @@ impl PartedRegister {
         &self,
         moment: &dyn ReadSnapshot,
         partition: Partition,
+        preview: u64,
     ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
-        let slot = self.slot(partition);
+        let slot = self.slot(partition, preview);
         let mut held = slot.lock().await;
         // The same sequence number may identify another transaction on another timeline.
         let _of_another = held.take_if(|cached| cached.history != moment.history());
@@ -129,35 +142,42 @@ impl PartedRegister {
         let layout = self.layouts.fetch_add(1, Ordering::Relaxed);
         let made = PartitionColumns::read(moment, partition, layout).await?;
         let snapshot = made.columns.snapshot();
-        if is_past {
+        if is_past || !self.admit(partition, made.records.saturating_mul(RECORD_BYTES)) {
             return Ok((snapshot, None));
         }
-        self.note(partition, made.records.saturating_mul(RECORD_BYTES));
         *held = Some(made);
         Ok((snapshot, Some(layout)))
     }
 
-    fn slot(&self, partition: Partition) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
+    fn slot(&self, partition: Partition, preview: u64) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
         let mut cached = self.lock();
-        let slot = match cached.iter().position(|slot| slot.partition == partition) {
+        let mut slot = match cached.iter().position(|slot| slot.partition == partition) {
             Some(at) => cached.remove(at),
-            None => Slot { partition, columns: Arc::default(), bytes: 0 },
+            None => Slot { partition, preview, columns: Arc::default(), bytes: 0 },
         };
+        slot.preview = slot.preview.max(preview);
         let columns = Arc::clone(&slot.columns);
         cached.push(slot);
         columns
     }
 
-    /// Records the size of a partition, and evicts others while the total exceeds the limit.
-    fn note(&self, partition: Partition, bytes: u64) {
+    /// Records the size of a partition that was read. Returns false, and removes its slot, if there is no memory for it
+    /// without those that the last two previews used.
+    fn admit(&self, partition: Partition, bytes: u64) -> bool {
         let mut cached = self.lock();
-        for slot in cached.iter_mut().filter(|slot| slot.partition == partition) {
-            slot.bytes = bytes;
-        }
+        let Some(own) = cached.iter().position(|slot| slot.partition == partition) else { return false };
+        let Some(slot) = cached.get_mut(own) else { return false };
+        slot.bytes = bytes;
+        let preview = slot.preview;
         while cached.iter().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
-            let Some(oldest) = cached.iter().position(|slot| slot.partition != partition) else { break };
+            let is_old = |slot: &Slot| slot.partition != partition && slot.preview.saturating_add(1) < preview;
+            let Some(oldest) = cached.iter().position(is_old) else {
+                cached.retain(|slot| slot.partition != partition);
+                return false;
+            };
             drop(cached.remove(oldest));
         }
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -215,7 +235,6 @@ impl PartitionColumns {
             if !page.iter().all(|record| self.can_apply(record)) {
                 return Ok(false);
             }
-            self.records += page.len() as u64;
             self.columns.load(&page);
         }
         self.sequence = moment.sequence();

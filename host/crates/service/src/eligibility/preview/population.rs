@@ -116,6 +116,8 @@ struct Parts {
     register: Arc<PartedRegister>,
     moment: Arc<dyn ReadSnapshot>,
     kind: Subject,
+    /// The number of the preview.
+    preview: u64,
 }
 
 /// The subjects of one partition.
@@ -173,7 +175,8 @@ impl Partitioned {
             subjects
         };
         let total = subjects.values().map(RoaringBitmap::len).sum();
-        Ok(Self { parts: Parts { register: Arc::clone(register), moment, kind }, subjects, total })
+        let parts = Parts { register: Arc::clone(register), moment, kind, preview: register.begin() };
+        Ok(Self { parts, subjects, total })
     }
 
     /// Returns the subjects of each partition, with the sampled ones among them.
@@ -200,7 +203,8 @@ impl Parts {
         let _lane = self.register.lane().await;
         let partition =
             Partition { kind: self.kind, size: self.register.partitions.partition_keys(), number: part.number };
-        let (snapshot, layout) = self.register.snapshot(&*self.moment, partition).await.map_err(AppError::from)?;
+        let read = self.register.snapshot(&*self.moment, partition, self.preview).await;
+        let (snapshot, layout) = read.map_err(AppError::from)?;
         let (first, end) = (partition.keys().start().0, partition.keys().end().0);
         let row_of = |place: u32| {
             let id = RecordId(first.saturating_add(u64::from(place)));

@@ -1,4 +1,4 @@
-//! Tests the state of a partition after an interrupted update.
+//! Tests the state of a partition after an interrupted update, and the selection of the cached partitions.
 
 use futures_util::FutureExt as _;
 
@@ -98,7 +98,7 @@ impl Partitions for NoPartitions {
 /// Returns the last individual of the partition at a sequence number.
 async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
     let moment = FakeSnapshot { sequence, people: sequence, history: 0, groups };
-    let (snapshot, _) = register.snapshot(&moment, PARTITION).await?;
+    let (snapshot, _) = register.snapshot(&moment, PARTITION, register.begin()).await?;
     Ok(snapshot.last_of(Subject::Individual))
 }
 
@@ -128,7 +128,7 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
     for (history, people) in [(1, 3), (2, 2)] {
         // The other timeline has the cached sequence number or a lower one, as after a failover that lost transactions.
         let moment = FakeSnapshot { sequence: people + 1, people, history, groups: Groups::AreRead };
-        let (snapshot, _) = register.snapshot(&moment, PARTITION).await.unwrap();
+        let (snapshot, _) = register.snapshot(&moment, PARTITION, register.begin()).await.unwrap();
         assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");
     }
 }
@@ -138,7 +138,7 @@ async fn rows_are_other_records_in_a_partition_that_was_read_again() {
     let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
     let layout = async |sequence, history| {
         let moment = FakeSnapshot { sequence, people: sequence, history, groups: Groups::AreRead };
-        register.snapshot(&moment, PARTITION).await.unwrap().1
+        register.snapshot(&moment, PARTITION, register.begin()).await.unwrap().1
     };
     let first = layout(3, 0).await;
     assert!(first.is_some());
@@ -147,4 +147,30 @@ async fn rows_are_other_records_in_a_partition_that_was_read_again() {
     assert_eq!(layout(2, 0).await, None, "it is read for one preview alone");
     assert_eq!(layout(4, 0).await, first);
     assert!(layout(4, 1).await.is_some_and(|again| Some(again) != first), "another database has other records");
+}
+
+#[tokio::test]
+async fn a_register_larger_than_the_cache_is_partly_read_from_it() {
+    const PEOPLE: u64 = 8;
+    let register = PartedRegister::new(Arc::new(NoPartitions), 2 * PEOPLE * RECORD_BYTES);
+    let preview = async |kind| {
+        let (mut layouts, number) = (Vec::new(), register.begin());
+        for partition in 0..4 {
+            let moment = FakeSnapshot { sequence: PEOPLE, people: PEOPLE, history: 0, groups: Groups::AreRead };
+            let partition = Partition { kind, number: partition, ..PARTITION };
+            let (snapshot, layout) = register.snapshot(&moment, partition, number).await.unwrap();
+            assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(PEOPLE)));
+            layouts.push(layout);
+        }
+        assert_eq!(register.usage(), PartitionUsage { partitions: 2, bytes: 2 * PEOPLE * RECORD_BYTES });
+        layouts
+    };
+    let first = preview(Subject::Individual).await;
+    assert!(matches!(first[..], [Some(_), Some(_), None, None]), "{first:?}");
+    assert_eq!(preview(Subject::Individual).await, first, "the cached half is not read again");
+    // The partitions of other previews are evicted when the preview before did not use them.
+    assert_eq!(preview(Subject::Group).await, [None; 4]);
+    let groups = preview(Subject::Group).await;
+    assert!(matches!(groups[..], [Some(_), Some(_), None, None]), "{groups:?}");
+    assert_eq!(preview(Subject::Group).await, groups);
 }
