@@ -136,9 +136,12 @@ async fn put_records(
     let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
     let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
     let earlier: Vec<_> = earlier.collect();
-    add_versions(transaction, RECORDS, &new, copied_min).await?;
-    run_versions(transaction, UPDATE, &changed).await?;
-    add_versions(transaction, EARLIER, &earlier, copied_min).await
+    tokio::try_join!(
+        add_versions(transaction, RECORDS, &new, copied_min),
+        run_versions(transaction, UPDATE, &changed),
+        add_versions(transaction, EARLIER, &earlier, copied_min),
+    )?;
+    Ok(())
 }
 
 /// Adds rows: many by copying into the columns, few by the statement.
@@ -321,12 +324,15 @@ async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<()
 
 /// Writes the change log and the audit log.
 async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
-    put_changes(transaction, rows, copied_min).await?;
-    audit_row::add(transaction, &rows.audit).await?;
     let reported: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
-    audit_row::replace(transaction, &reported).await?;
     let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
-    audit_row::remove(transaction, &removed).await
+    tokio::try_join!(
+        put_changes(transaction, rows, copied_min),
+        audit_row::add(transaction, &rows.audit),
+        audit_row::replace(transaction, &reported),
+        audit_row::remove(transaction, &removed),
+    )?;
+    Ok(())
 }
 
 /// Notes the last transaction of a writer, so that it can resolve a commit that got no response.
