@@ -60,7 +60,8 @@ BEGIN
         RETURN false;
     END IF;
     -- Attached, and not created as a partition: that would wait for every reader of the log.
-    EXECUTE format('CREATE TABLE daftar.%I (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)', name);
+    EXECUTE format('CREATE TABLE daftar.%I (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS) '
+                   'WITH (autovacuum_vacuum_insert_threshold = -1)', name);
     EXECUTE format('ALTER TABLE daftar.audit ATTACH PARTITION daftar.%I FOR VALUES FROM (%L) TO (%L)',
                    name, first, (first + interval '1 month')::date);
     EXECUTE format('COMMENT ON TABLE daftar.%I IS %L', name, 'Audit entries of ' || to_char(first, 'YYYY-MM') || ' (UTC)');
@@ -117,7 +118,7 @@ $$;
 REVOKE EXECUTE ON FUNCTION daftar.make_audit_month, daftar.make_audit_months, daftar.drop_audit_month FROM PUBLIC;
 
 COMMENT ON SEQUENCE daftar.audit_value IS 'Numbers of values of the audit log: one for up to 256 entries that are written together.';
-COMMENT ON TABLE daftar.audit IS 'The audit log, one row per entry, by month. Rows are inserted, and removed when they are old enough; only the entry that reports a removal is updated.';
+COMMENT ON TABLE daftar.audit IS 'The audit log, one row per entry, by month. Rows are inserted, and removed when they are old enough; only the entry that reports a removal is updated. Partitions are not vacuumed after inserts: vacuum would offer the rest of each page to later, shorter rows, so that each new row changes another old page, which is written to the WAL as a whole, and the block ranges of old pages include the present. Removed rows are vacuumed as usual, and rows are frozen when their transactions are autovacuum_freeze_max_age old.';
 COMMENT ON COLUMN daftar.audit.number IS 'Position in the log: 256 times the number of the value that contains the entry, plus its position in the value.';
 COMMENT ON COLUMN daftar.audit.month IS 'First day of the month of `at` in UTC.';
 COMMENT ON COLUMN daftar.audit.at IS 'Time of the action.';
@@ -141,7 +142,8 @@ COMMENT ON COLUMN daftar.audit.details IS 'Values without a column: `packed` is 
 
 -- Entries of months without a partition: those of a wrong clock, or of servers that could not create one. With the
 -- comments of the columns, as every partition.
-CREATE TABLE daftar.audit_default (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS);
+CREATE TABLE daftar.audit_default (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)
+    WITH (autovacuum_vacuum_insert_threshold = -1);
 ALTER TABLE daftar.audit ATTACH PARTITION daftar.audit_default DEFAULT;
 COMMENT ON TABLE daftar.audit_default IS 'Audit entries of months without a partition.';
 COMMENT ON INDEX daftar.audit_client IS 'Audit of one client, newest first.';

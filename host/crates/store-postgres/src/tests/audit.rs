@@ -152,6 +152,10 @@ async fn partitions_of_three_months_are_created_once_by_servers_without_the_righ
     });
     daftar_store::suite::futures_join(calls).await;
     assert_eq!(count(&store, PARTITIONS).await, 4);
+    let vacuumed = "SELECT count(*) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid \
+                    WHERE inhparent = 'daftar.audit'::regclass \
+                    AND reloptions IS DISTINCT FROM '{autovacuum_vacuum_insert_threshold=-1}'";
+    assert_eq!(count(&store, vacuumed).await, 0, "their pages stay in the order of time");
     let link = store.database.link("another").await.unwrap();
     let refused = link.client.batch_execute(&format!("SET ROLE \"{role}\"; CREATE TABLE daftar.other ()")).await;
     assert!(refused.is_err(), "it may create no table itself");
