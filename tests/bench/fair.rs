@@ -33,12 +33,14 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let other = create_client(&register.folder, None, &[])?;
     let server = Server::start(&register.folder)?;
     let tokens = [server.token(&register.client)?, server.token(&other)?];
+    server.ready()?;
     measure(setup, report, "embedded", server.address, &tokens)?;
     server.stop()?;
 
     let database = Database::of(&register, &[])?;
     let own = server_folder(&register, &database, "one", 0)?;
     let server = Server::start_with(&own, Some(&database.config), &crate::server::artifacts()?.join("plugins"))?;
+    server.ready()?;
     measure(setup, report, "postgres", server.address, &tokens)?;
     server.stop()?;
     drop(database);

@@ -54,6 +54,7 @@ fn swap(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.filled("plugins", setup.people(PEOPLE))?;
     let versions = versions(&register.folder)?;
     let server = Server::start_configured(&register.folder, "[plugins]\nallow_unsigned = true\n")?;
+    server.ready()?;
     let token = server.token(&register.client)?;
     let rule = r#"{"expression": "is_female(me) && age_years(me.birth_date) >= 18", "subjects": [{"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1990-01-01"}]}"#;
     let codes = r#"{"codes": ["urn:iso:std:iso:5218#1", "urn:iso:std:iso:5218#2"]}"#;

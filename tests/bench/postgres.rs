@@ -29,8 +29,6 @@ const PEOPLE_LARGE: u64 = 1_000_000;
 const CONNECTIONS: usize = 18;
 /// Maximum number of creates per second that a round is prepared for.
 const CREATES_MAX: u64 = 20_000;
-/// Timeout until a server is ready.
-const READY_MAX: Duration = Duration::from_secs(300);
 /// Time for which a group of writes had the lock that orders the writes of all servers.
 const LOCK_HELD: &str = "daftar_database_lock_held_duration_seconds";
 /// Number of repetitions of each search in a round.
@@ -201,17 +199,7 @@ impl Measured<'_> {
             "ms",
             Spread::of(self.servers.iter().map(|one| one.start_ms)),
         );
-        // One that keeps the register in memory listens before it has it.
-        for server in self.servers {
-            let request = get("/health/ready", &token);
-            let started = Instant::now();
-            while Connection::to(server.address)?.timed(&request, 200).is_err() {
-                if started.elapsed() > READY_MAX {
-                    return Err("a server does not become ready".to_owned());
-                }
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
+        self.servers.iter().try_for_each(Server::ready)?;
         let round = std::cell::Cell::new(0);
         let reads = || -> Make {
             let (people, token, first) = (self.register.people, token.clone(), round.get() * 10_000_000);

@@ -44,6 +44,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     );
 
     let server = Server::start(&register.folder)?;
+    server.ready()?;
     let token = server.token(&register.client)?;
     let mut connection = Connection::to(server.address)?;
     let before = server.resident_mib();

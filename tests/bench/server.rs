@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use daftar_tests::fresh_address;
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,6 +17,10 @@ use crate::machine;
 const PROGRAM_VARIABLE: &str = "DAFTAR_BENCH_SERVER";
 /// Environment variable with the folder in which `cargo xtask` built plugins and fixtures.
 const ARTIFACTS_VARIABLE: &str = "DAFTAR_TEST_ARTIFACTS";
+/// Timeout until a server is ready.
+const READY_MAX: Duration = Duration::from_secs(300);
+/// Interval between two checks of it.
+const READY_INTERVAL: Duration = Duration::from_millis(50);
 /// Rate limit per minute and per day, above the number of requests in any round.
 const RATE_LIMIT: &str = "10000000";
 
@@ -86,6 +90,20 @@ impl Server {
             return Err(format!("the server did not start: {log}"));
         };
         Ok(Self { child, folder: folder.to_owned(), config: config.map(Path::to_owned), address, start_ms })
+    }
+
+    /// Waits until the server is ready and has compiled its eligibility engine. It listens before both.
+    pub fn ready(&self) -> Result<(), String> {
+        let started = Instant::now();
+        while started.elapsed() < READY_MAX {
+            let mut connection = Connection::from(fresh_address(), self.address)?;
+            let (status, body) = connection.exchange(&get("/health/ready", ""))?;
+            if status == 200 && !String::from_utf8_lossy(body).contains("is being compiled") {
+                return Ok(());
+            }
+            std::thread::sleep(READY_INTERVAL);
+        }
+        Err("a server does not become ready".to_owned())
     }
 
     /// Returns a token of a client, requested from a new address.

@@ -115,6 +115,7 @@ impl Setup {
         let folder = self.scratch.path().join("template");
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let server = Server::start(&folder)?;
+        server.ready()?;
         let client = create_client(&folder, None, &[])?;
         let token = server.token(&client)?;
         let codes = Codes {
