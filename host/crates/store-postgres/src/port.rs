@@ -13,6 +13,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
+use daftar_domain::field::FieldSet;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, REMEMBERED_FOR};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
@@ -20,6 +21,7 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
+use daftar_store::record::fields::Selection;
 use daftar_store::record::instant::milliseconds;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{
@@ -29,7 +31,7 @@ use daftar_store::{
 use super::audit_writer::AuditJob;
 use super::codes::{PARTS, parts_of};
 use super::failure::{Failure, Meaning, corrupt};
-use super::rows::{column, kind_number, number, record_of, request_of, signed};
+use super::rows::{Json, column, kind_number, number, record_of, request_of, signed};
 use super::writer::{JOBS_PER_GROUP_MAX, Job};
 use super::{PostgresStore, sent};
 
@@ -127,6 +129,16 @@ impl Store for PostgresStore {
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.records_with(kind, ids, &FieldSet::All).await
+    }
+
+    async fn records_with(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let selection = Selection::of(kind, fields);
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -134,7 +146,8 @@ impl Store for PostgresStore {
         let requested: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let mut found = HashMap::with_capacity(ids.len());
         for row in self.database.query(statement, &[&kind_number(kind), &requested]).await? {
-            found.insert(RecordId(number(&row, 0)?), record_of(kind, &row)?);
+            let (id, json) = (RecordId(number(&row, 0)?), column::<Json<&[u8]>>(&row, 1)?.0);
+            found.insert(id, record::json::decode_selected(kind, id, json, selection.as_ref())?);
         }
         Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
     }

@@ -109,6 +109,16 @@ impl Selection {
             names.iter().any(|name| name.as_str() == EXTENSION || extension_key(name.as_str()).is_some());
         Some(Self { tags: selected.map(|field| field.tag).collect(), has_extension })
     }
+
+    /// True if that field is selected.
+    pub(super) fn has(&self, field: Tag) -> bool {
+        self.tags.contains(&field)
+    }
+
+    /// True if a field of a module is selected.
+    pub(super) fn has_extension(&self) -> bool {
+        self.has_extension
+    }
 }
 
 /// Decodes a record with that key.

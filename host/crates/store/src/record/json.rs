@@ -38,10 +38,12 @@ use daftar_domain::code::{CodeNumber, EditionNumber};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::Tag;
 
+use self::read::decode_fields;
 pub(super) use self::read::stored_members;
 pub use self::read::{codes, decode_one};
 pub use self::write::encode_one;
 use super::VALUE_BYTES_MAX;
+use super::fields::Selection;
 use crate::{StoreError, StoredCodeTable};
 
 /// The tag of members that this program does not know: an object of stored JSON. No field has it.
@@ -121,11 +123,27 @@ pub fn encode(record: &ChangedRecord, names: &CodeNames) -> Result<Vec<u8>, Stor
 /// # Errors
 /// [`StoreError::Corrupt`] if it cannot be read.
 pub fn decode(kind: RecordKind, id: RecordId, json: &[u8]) -> Result<ChangedRecord, StoreError> {
+    decode_selected(kind, id, json, None)
+}
+
+/// Decodes the selected fields of the record of that kind and key, without its identifiers; the complete record if
+/// nothing is selected.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if they cannot be read.
+pub fn decode_selected(
+    kind: RecordKind,
+    id: RecordId,
+    json: &[u8],
+    selection: Option<&Selection>,
+) -> Result<ChangedRecord, StoreError> {
     Ok(match kind {
-        RecordKind::Individual => ChangedRecord::Individual(Arc::new(decode_one(id, json)?)),
-        RecordKind::Group => ChangedRecord::Group(Arc::new(decode_one(id, json)?)),
-        RecordKind::Program => ChangedRecord::Program(Arc::new(decode_one(id, json)?)),
-        RecordKind::ProgramMembership => ChangedRecord::ProgramMembership(Arc::new(decode_one(id, json)?)),
-        RecordKind::Consent => ChangedRecord::Consent(Arc::new(decode_one(id, json)?)),
+        RecordKind::Individual => ChangedRecord::Individual(Arc::new(decode_fields(id, json, selection)?)),
+        RecordKind::Group => ChangedRecord::Group(Arc::new(decode_fields(id, json, selection)?)),
+        RecordKind::Program => ChangedRecord::Program(Arc::new(decode_fields(id, json, selection)?)),
+        RecordKind::ProgramMembership => {
+            ChangedRecord::ProgramMembership(Arc::new(decode_fields(id, json, selection)?))
+        }
+        RecordKind::Consent => ChangedRecord::Consent(Arc::new(decode_fields(id, json, selection)?)),
     })
 }

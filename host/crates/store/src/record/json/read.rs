@@ -26,7 +26,7 @@ use daftar_domain::value::{Reference, Value, Values};
 use super::write::object;
 use super::{EXTENSION, IDENTIFIER, MEMBERS, META, REVISION, UNKNOWN};
 use crate::StoreError;
-use crate::record::fields::{self, Fault, Problem, Reader, called, check_absent};
+use crate::record::fields::{self, Fault, Problem, Reader, Selection, called, check_absent};
 use crate::record::instant;
 use crate::record::wire::Bytes;
 
@@ -35,7 +35,16 @@ use crate::record::wire::Bytes;
 /// # Errors
 /// As [`decode`](super::decode).
 pub fn decode_one<T: RecordType>(id: RecordId, json: &[u8]) -> Result<Record<Fields<T>>, StoreError> {
-    match take_record(T::KIND, json) {
+    decode_fields(id, json, None)
+}
+
+/// As [`decode_selected`](super::decode_selected), for a known type.
+pub(super) fn decode_fields<T: RecordType>(
+    id: RecordId,
+    json: &[u8],
+    selection: Option<&Selection>,
+) -> Result<Record<Fields<T>>, StoreError> {
+    match take_record(T::KIND, json, selection) {
         Ok((meta, identifiers, values, extension)) => {
             Ok(Record { id, meta, details: Fields::new(identifiers, values, extension) })
         }
@@ -245,23 +254,29 @@ impl Pass {
 /// The content of a record: all but its key.
 type Read = (RecordMeta, Vec<Identifier>, Values, Extension);
 
-fn take_record(kind: RecordKind, json: &[u8]) -> Result<Read, Fault> {
+fn take_record(kind: RecordKind, json: &[u8], selection: Option<&Selection>) -> Result<Read, Fault> {
     let json = str::from_utf8(json).map_err(|_| Fault::invalid())?;
-    match read_record(kind, json, None) {
+    match read_record(kind, json, None, selection) {
         Ok((record, revision)) if revision <= schema::REVISION => Ok(record),
         // A later revision explains members without a field, and may follow them.
         read => match later_revision(json)? {
             None => read,
-            later => read_record(kind, json, later).map_err(|fault| fault.of(later)),
+            later => read_record(kind, json, later, selection).map_err(|fault| fault.of(later)),
         }
         .map(|(record, _)| record),
     }
 }
 
 /// Reads a record, and the revision of the schema that it names; 0 if it names none.
-fn read_record(kind: RecordKind, json: &str, later: Option<u16>) -> Result<(Read, u16), Fault> {
+fn read_record(
+    kind: RecordKind,
+    json: &str,
+    later: Option<u16>,
+    selection: Option<&Selection>,
+) -> Result<(Read, u16), Fault> {
     let (pass, mut content) = (Pass::new(later), Content::default());
-    let values = pass.read(Object { fields: schema::fields(kind), content: Some(&mut content), pass: &pass }, json)?;
+    let object = Object { fields: schema::fields(kind), content: Some(&mut content), selection, pass: &pass };
+    let values = pass.read(object, json)?;
     let Content { meta, identifiers, extension, revision } = content;
     let meta = meta.ok_or_else(|| Fault::new(Problem::Missing).within(META))?;
     Ok(((meta, identifiers, values, extension), revision))
@@ -280,6 +295,8 @@ struct Object<'p> {
     fields: &'static [Field],
     /// The members of a record that are not fields; `None` for a part of a record.
     content: Option<&'p mut Content>,
+    /// The fields of a record to read; `None` for all of them and the identifiers.
+    selection: Option<&'p Selection>,
     pass: &'p Pass,
 }
 
@@ -299,17 +316,26 @@ impl<'j> Visitor<'j> for Object<'_> {
     }
 
     fn visit_map<M: MapAccess<'j>>(mut self, mut map: M) -> Result<Values, M::Error> {
-        let Self { fields, pass, .. } = self;
+        let Self { fields, selection, pass, .. } = self;
+        let is_selected = |field: &Field| selection.is_none_or(|selection| selection.has(field.tag));
         let (mut values, mut stored) = (Vec::with_capacity(fields.len()), Vec::new());
         while let Some(name) = map.next_key::<&str>()? {
             if let Some(field) = fields.iter().find(|field| field.name == name) {
+                if !is_selected(field) {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
                 let value = Single { kind: &field.kind, pass };
                 values.push((field.tag, map.next_value_seed(value).map_err(pass.within(field.name))?));
             } else if name == UNKNOWN {
                 let unknown: &RawValue = map.next_value()?;
                 let taken = take_unknown(fields, unknown.get(), pass.later, &mut values);
                 taken.map_err(|fault| pass.fail(fault))?;
-            } else if !self.content.as_deref_mut().map_or(Ok(false), |content| content.read(name, &mut map, pass))? {
+            } else if !self
+                .content
+                .as_deref_mut()
+                .map_or(Ok(false), |content| content.read(name, selection, &mut map, pass))?
+            {
                 if pass.later.is_none() {
                     return Err(pass.fail(Fault::new(Problem::UnknownMember)));
                 }
@@ -319,7 +345,7 @@ impl<'j> Visitor<'j> for Object<'_> {
         if let Some(revision) = pass.later.filter(|_| !stored.is_empty()) {
             values.push((MEMBERS, Value::later(revision, &object(&stored))));
         }
-        for field in fields.iter().filter(|field| fields::is_always_there(field)) {
+        for field in fields.iter().filter(|field| is_selected(field) && fields::is_always_there(field)) {
             if !values.iter().any(|(tag, _)| *tag == field.tag) {
                 check_absent(field).map_err(|fault| pass.fail(fault))?;
             }
@@ -330,9 +356,21 @@ impl<'j> Visitor<'j> for Object<'_> {
 
 impl Content {
     /// Reads a member of a record that is not a field; false if the member is none.
-    fn read<'j, M: MapAccess<'j>>(&mut self, name: &str, map: &mut M, pass: &Pass) -> Result<bool, M::Error> {
+    fn read<'j, M: MapAccess<'j>>(
+        &mut self,
+        name: &str,
+        selection: Option<&Selection>,
+        map: &mut M,
+        pass: &Pass,
+    ) -> Result<bool, M::Error> {
         let failed = |fault| pass.fail(fault);
         match name {
+            IDENTIFIER if selection.is_some() => {
+                map.next_value::<IgnoredAny>()?;
+            }
+            EXTENSION if selection.is_some_and(|selection| !selection.has_extension()) => {
+                map.next_value::<IgnoredAny>()?;
+            }
             META => self.meta = Some(take_meta(map.next_value().map_err(pass.within(META))?).map_err(failed)?),
             IDENTIFIER => {
                 let stored: Vec<StoredIdentifier<'j>> = map.next_value().map_err(pass.within(IDENTIFIER))?;
@@ -422,9 +460,9 @@ impl<'j> DeserializeSeed<'j> for Single<'_> {
         let Self { kind, pass } = self;
         match kind {
             Kind::List { of, .. } => deserializer.deserialize_seq(Items(Single { kind: of, pass })),
-            Kind::Struct(part) => {
-                Object { fields: part.fields, content: None, pass }.deserialize(deserializer).map(Value::Struct)
-            }
+            Kind::Struct(part) => Object { fields: part.fields, content: None, selection: None, pass }
+                .deserialize(deserializer)
+                .map(Value::Struct),
             Kind::Code(_) | Kind::ModuleCode => {
                 StoredCode::deserialize(deserializer).map(|code| Value::Code(code.into()))
             }
