@@ -58,7 +58,7 @@ pub struct Validation<'a> {
     pub expression: Cow<'a, str>,
     /// The eligibility engine, by name; the active one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
+    #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The kind of record that it is about; `individual` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +69,24 @@ pub struct Validation<'a> {
 pub(super) fn expression() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(EXPRESSION_BYTES_MAX));
     text.pattern(Some(r"^[^\x00]*$")).description(Some("The rule.")).build()
+}
+
+/// The schema of the name of an engine.
+pub(super) fn engine_name() -> Object {
+    line(64).description(Some("The eligibility engine, by name; the active one by default.")).build()
+}
+
+/// The schema of a text without line breaks, of at most so many bytes.
+pub(super) fn line(bytes_max: usize) -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
+    text.max_length(Some(bytes_max)).pattern(Some(TEXT_PATTERN))
+}
+
+/// The schema of a text with line breaks and tabs, of at most so many bytes.
+pub(super) fn lines(bytes_max: usize) -> ObjectBuilder {
+    const PATTERN: &str =
+        r"^[^\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F]*$";
+    line(bytes_max).pattern(Some(PATTERN))
 }
 
 /// The result of a validation.
@@ -161,7 +179,7 @@ pub struct Evaluation<'a> {
     pub expression: Option<Cow<'a, str>>,
     /// The eligibility engine of the expression, by name; the active one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
+    #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The program whose rule it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -335,8 +353,7 @@ pub enum Visibility {
 }
 
 fn decision_text() -> ObjectBuilder {
-    let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
-    text.max_length(Some(DECISION_TEXT_BYTES_MAX)).pattern(Some(TEXT_PATTERN))
+    line(DECISION_TEXT_BYTES_MAX)
 }
 
 fn seal() -> ObjectBuilder {

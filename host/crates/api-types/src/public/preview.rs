@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 
-use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, expression};
+use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, engine_name, expression};
 use crate::problem::Problem;
 
 /// A rule with the filters of a search.
@@ -22,7 +22,7 @@ pub struct PreviewRequest<'a> {
     pub compare: Option<Cow<'a, str>>,
     /// The eligibility engine, by name; the active one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
+    #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The kind of record that the rule is about; `individual` by default.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::Object;
 
-use super::eligibility::{Outcome, SubjectKind, expression};
+use super::eligibility::{Outcome, SubjectKind, engine_name, expression, line, lines};
 
 /// A rule draft to write.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleDraftSent {
     /// Its name.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(schema_with = name)]
     pub name: String,
     /// The expression, which need not be valid.
     #[schema(schema_with = expression)]
@@ -19,14 +20,14 @@ pub struct RuleDraftSent {
     pub subject: SubjectKind,
     /// Remarks of the author.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 4000)]
+    #[schema(schema_with = comment)]
     pub comment: Option<String>,
     /// The program that the rule is for, `Program/<system>|<value>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The eligibility engine, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 64)]
+    #[schema(schema_with = engine_name)]
     pub engine: Option<String>,
     /// The test cases.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +37,14 @@ pub struct RuleDraftSent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Date)]
     pub as_of: Option<String>,
+}
+
+fn name() -> Object {
+    line(200).description(Some("Its name.")).build()
+}
+
+fn comment() -> Object {
+    lines(4_000).description(Some("Remarks of the author.")).build()
 }
 
 /// A test case of a rule: a record, and the result that the rule should have for it.

@@ -30,6 +30,19 @@ impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
     }
 }
 
+/// The parameters of pages of the documentation, which their scripts read and the server does not.
+#[derive(Debug, Clone, Copy)]
+pub struct PageParameters;
+
+impl<S: Send + Sync> FromRequestParts<S> for PageParameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Parameters::parse(parts.uri.query().unwrap_or_default())?.expect_only(&["highlight", "search"])?;
+        Ok(Self)
+    }
+}
+
 /// Named parameters, in their order.
 #[derive(Debug)]
 pub struct Parameters(Vec<(String, String)>);
@@ -99,6 +112,17 @@ impl Parameters {
             return Err(Problem::malformed(format!("the parameter `{name}` appears more than once")).into());
         }
         Ok(first)
+    }
+
+    /// A text that is not empty, of a parameter that may appear once.
+    ///
+    /// # Errors
+    /// 400 if it is empty or appears twice.
+    pub fn filled<'a>(&'a self, name: &'a str) -> Result<Option<&'a str>, ApiError> {
+        match self.one(name)? {
+            Some("") => Err(Problem::malformed(format!("the parameter `{name}` is empty; omit it instead")).into()),
+            value => Ok(value),
+        }
     }
 
     /// `true` or `false`.

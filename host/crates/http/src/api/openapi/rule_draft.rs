@@ -72,6 +72,11 @@ pub fn delete() -> Operation {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    let bodies = [shape::request::<body::RuleDraftSent>(), shape::response::<body::RuleDraft>()];
-    bodies.into_iter().flatten().collect()
+    let program = "The program that the rule is for, `Program/<system>|<value>`.";
+    let program = record::reference_sent(&[RecordKind::Program]).about(program);
+    let sent = shape::request::<body::RuleDraftSent>().into_iter().map(|(name, shape)| match name.as_str() {
+        "RuleDraftSent" => (name, shape.may_or_null("program", program.clone())),
+        _ => (name, shape),
+    });
+    sent.chain(shape::response::<body::RuleDraft>()).collect()
 }

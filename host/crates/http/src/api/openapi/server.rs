@@ -101,7 +101,7 @@ pub fn error_page() -> Operation {
 fn pages(id: &'static str, summary: &'static str) -> Operation {
     let page = DocumentedResponse::text("A page in HTML that loads nothing else.", &["text/html"]);
     let page = page.header("Content-Security-Policy");
-    Operation::new(Tag::Server, id, summary).response(page).conditional(false)
+    Operation::new(Tag::Server, id, summary).parameters(of_search()).response(page).conditional(false)
 }
 
 /// `GET /workbench`

@@ -21,7 +21,7 @@ use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
-use crate::api::extract::query::NoParameters;
+use crate::api::extract::query::{NoParameters, PageParameters};
 use crate::api::middleware::response::API_VERSION;
 use crate::api::openapi::document::TaggedBytes;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
@@ -40,19 +40,19 @@ pub async fn openapi(_: Public, State(app): State<AppState>, _: NoParameters, he
 }
 
 /// The page that shows the document.
-pub async fn docs(_: PageCall, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn docs(_: PageCall, State(app): State<AppState>, _: PageParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(_: PageCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn error_list(_: PageCall, _: PageParameters, headers: HeaderMap) -> ApiResult {
     page(&headers, &TaggedBytes::new(page::error_list().into_bytes()))
 }
 
 /// The page about one error code.
-pub async fn error_page(_: PageCall, NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
+pub async fn error_page(_: PageCall, NamePath(name): NamePath, _: PageParameters, headers: HeaderMap) -> ApiResult {
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
     page(&headers, &TaggedBytes::new(page::error_page(code).into_bytes()))

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::access::PageCall;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::path::NamePath;
-use crate::api::extract::query::{NoParameters, Parameters};
+use crate::api::extract::query::{NoParameters, PageParameters};
 use crate::api::site::{File, Site, restrict};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
@@ -20,8 +20,6 @@ static SITE: LazyLock<Site> = LazyLock::new(|| Site::new(FILES, is_fixed));
 const HOME: &str = "/docs/";
 /// The page of the API, which every program has.
 const API_PAGE: &str = "/docs/api";
-/// Parameters that the search of the site puts into addresses, and that its scripts read.
-const OF_SEARCH: [&str; 2] = ["highlight", "search"];
 const INDEX: &str = "index.html";
 /// The file of the site with the content security policy of its pages.
 const POLICY: &str = "content-security-policy.txt";
@@ -32,8 +30,7 @@ pub async fn home(_: PageCall, _: NoParameters) -> Response {
 }
 
 /// The first page; in a program without the site, a redirect to the page of the API.
-pub async fn index(_: PageCall, parameters: Parameters, headers: HeaderMap) -> ApiResult {
-    parameters.expect_only(&OF_SEARCH)?;
+pub async fn index(_: PageCall, _: PageParameters, headers: HeaderMap) -> ApiResult {
     if SITE.is_there() {
         return serve(&headers, INDEX);
     }
@@ -45,8 +42,7 @@ fn redirect(status: StatusCode, location: &'static str) -> Response {
 }
 
 /// A page or a file.
-pub async fn file(_: PageCall, NamePath(name): NamePath, parameters: Parameters, headers: HeaderMap) -> ApiResult {
-    parameters.expect_only(&OF_SEARCH)?;
+pub async fn file(_: PageCall, NamePath(name): NamePath, _: PageParameters, headers: HeaderMap) -> ApiResult {
     serve(&headers, &name)
 }
 

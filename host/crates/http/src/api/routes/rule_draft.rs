@@ -113,9 +113,9 @@ pub fn query(parameters: &Parameters) -> ApiResult<DraftQuery> {
     let program = program.map(|text| reference("program", text, &[RecordKind::Program])).transpose()?;
     Ok(DraftQuery {
         program: program.map(|(_, key)| key),
-        author: parameters.one("author")?.map(str::to_owned),
+        author: parameters.filled("author")?.map(str::to_owned),
         status: parameters.word("status", STATUSES)?,
-        name: parameters.one("name")?.map(str::to_owned),
+        name: parameters.filled("name")?.map(str::to_owned),
     })
 }
 
