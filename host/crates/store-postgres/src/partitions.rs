@@ -1,50 +1,77 @@
-//! The register in partitions, as previews read it.
+//! Snapshots of the register in a database, for previews and for the register in memory.
 //!
-//! **Invariant:** snapshots have a limited number of connections of their own: previews do not use those of requests.
+//! **Invariant:** snapshots have a limited number of connections of their own: they do not use those of requests.
 //!
 //! **Invariant:** previews of one client use a quarter of the snapshots at most, so that some are left for others.
 
 mod snapshot;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, watch};
 
 use daftar_domain::audit::Actor;
+use daftar_domain::change::Sequence;
 use daftar_domain::fair::FairSemaphore;
 use daftar_store::StoreError;
-use daftar_store::partition::{Partitions, ReadSnapshot};
+use daftar_store::partition::{ReadSnapshot, SnapshotReader, SnapshotSource};
+use daftar_store::shared::History;
 
-pub(super) use self::snapshot::PostgresReadSnapshot;
+use self::snapshot::PostgresReadSnapshot;
 use super::PostgresStore;
-use super::database::Database;
+use super::database::{Database, Link};
+use super::feed::Channel;
 
-/// Maximum number of snapshots of a process. Further requests wait.
+/// Maximum number of snapshots of a process for previews. Further requests wait.
 const MOMENTS_MAX: usize = 8;
 /// Maximum number of snapshots for previews of one client.
 const MOMENTS_OF_CLIENT_MAX: usize = MOMENTS_MAX / 4;
 
-/// The register in partitions.
-pub struct PostgresPartitions {
+/// Snapshots of the register in a database, and notifications of its changes.
+pub struct PostgresSnapshots {
     database: Arc<Database>,
+    changes: Mutex<watch::Receiver<u64>>,
     moments: Arc<FairSemaphore<Actor>>,
-    partition_keys: u32,
+    /// The connection of snapshots for the register in memory, while it is idle.
+    link: Arc<Mutex<Option<Arc<Link>>>>,
 }
 
-impl PostgresPartitions {
-    /// The register of a store, in partitions of so many keys.
+impl PostgresStore {
+    /// Returns the source of snapshots of the register.
     #[must_use]
-    pub fn of(store: &PostgresStore, partition_keys: u32) -> Self {
-        let moments = FairSemaphore::new(MOMENTS_MAX, MOMENTS_OF_CLIENT_MAX);
-        Self { database: Arc::clone(&store.database), moments, partition_keys }
+    pub fn snapshots(&self) -> PostgresSnapshots {
+        PostgresSnapshots {
+            database: Arc::clone(&self.database),
+            changes: Mutex::new(self.feed.subscribe(Channel::Changes)),
+            moments: FairSemaphore::new(MOMENTS_MAX, MOMENTS_OF_CLIENT_MAX),
+            link: Arc::default(),
+        }
     }
 }
 
 #[async_trait::async_trait]
-impl Partitions for PostgresPartitions {
-    async fn snapshot(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
-        Ok(Arc::new(PostgresReadSnapshot::for_preview(&self.database, &self.moments, actor).await?))
+impl SnapshotSource for PostgresSnapshots {
+    async fn last(&self) -> Result<(History, Sequence), StoreError> {
+        self.database.last().await
     }
 
-    fn partition_keys(&self) -> u32 {
-        self.partition_keys
+    async fn snapshot(&self, reader: SnapshotReader<'_>) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+        let snapshot = match reader {
+            SnapshotReader::Index => {
+                let keeping = Arc::clone(&self.link).lock_owned().await;
+                PostgresReadSnapshot::for_index(&self.database, keeping).await?
+            }
+            SnapshotReader::Preview(actor) => {
+                PostgresReadSnapshot::for_preview(&self.database, &self.moments, actor).await?
+            }
+        };
+        Ok(Arc::new(snapshot))
+    }
+
+    async fn heard(&self, at_most: Duration) {
+        let heard = async { self.changes.lock().await.changed().await };
+        // After a notification or the timeout: the caller checks again.
+        let _in_time = tokio::time::timeout(at_most, heard).await;
     }
 }
