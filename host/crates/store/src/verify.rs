@@ -136,6 +136,8 @@ pub type RawHolder = Result<Option<RecordId>, StoreError>;
 /// - Order: the pages of a table are in the order of its keys. Only tables of records and of numbered values may be
 ///   begun in the middle.
 /// - Durability: read-only.
+/// - A crash of the process ends the reading without a trace. After a crash of a database the values are incomplete, and
+///   [`RawValues::failure`] returns the reason: the caller reports it, and no damage.
 ///
 /// Calls may wait for a disk or a database: they belong on threads for blocking work.
 pub trait RawValues: Send + Sync + 'static {
