@@ -27,6 +27,7 @@ pub mod field;
 pub mod forwarded;
 pub mod grant;
 pub mod group;
+pub mod hexadecimal;
 pub mod hidden;
 pub mod idempotency;
 pub mod identifier;
