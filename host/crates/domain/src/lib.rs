@@ -9,6 +9,7 @@ mod named;
 pub mod address;
 pub mod audit;
 pub mod calendar;
+pub mod call_counts;
 pub mod change;
 pub mod checkup;
 pub mod client;
