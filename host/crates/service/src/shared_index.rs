@@ -32,8 +32,8 @@ use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, Membership
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
 use daftar_store::index::{Index, RecordCounts, Sees};
-use daftar_store::partition::{ReadSnapshot, SnapshotReader, SnapshotSource};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{ReadSnapshot, SnapshotReader, SnapshotSource};
 use daftar_store::{ChangeSink, StoreError};
 
 /// Maximum lag of memory behind the database; beyond it, the database is searched.

@@ -25,12 +25,12 @@ pub mod index;
 pub mod meters;
 pub mod numbering;
 pub mod overlay;
-pub mod partition;
 pub mod plan;
 pub mod record;
 pub mod records;
 pub mod segment;
 pub mod shared;
+pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod suite;
 #[cfg(any(test, feature = "testing"))]

@@ -6,7 +6,7 @@ use super::*;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
-use daftar_store::partition::{Partition, PartitionDependencies};
+use daftar_store::snapshot::{Partition, PartitionDependencies};
 
 /// A fake database in which each write creates or changes individuals.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use super::*;
 use crate::database::Link;
 use daftar_domain::audit::Actor;
-use daftar_store::partition::{SnapshotReader, SnapshotSource as _};
 use daftar_store::shared::Shared as _;
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 
 /// A store whose database permits ten minutes for a statement, and a connection that watches its activity.
 async fn opened() -> (PostgresStore, Link, Arc<Server>) {

@@ -10,7 +10,7 @@ use daftar_domain::change::Sequence;
 use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::Operation;
-use daftar_store::partition::{SnapshotReader, SnapshotSource as _};
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 use daftar_store::suite::{
     Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person,
 };

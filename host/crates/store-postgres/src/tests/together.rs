@@ -6,8 +6,8 @@ use super::*;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeUri;
 use daftar_domain::record::RecordId;
-use daftar_store::partition::{SnapshotReader, SnapshotSource as _};
 use daftar_store::record::samples;
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 use daftar_store::suite::{
     Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person, write,
 };

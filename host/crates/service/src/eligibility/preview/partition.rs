@@ -20,8 +20,8 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::partition::{Partition, PartitionDependencies, ReadSnapshot, SnapshotSource};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot, SnapshotSource};
 
 /// Records per query.
 const RECORDS_AT_ONCE: usize = 4_096;

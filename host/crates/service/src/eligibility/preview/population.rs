@@ -28,7 +28,7 @@ use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_index::{RowMarks, SearchLimits, Snapshot};
 use daftar_store::index::Sees;
-use daftar_store::partition::{Partition, ReadSnapshot, SnapshotReader};
+use daftar_store::snapshot::{Partition, ReadSnapshot, SnapshotReader};
 
 /// The subjects of a preview, by partition.
 #[async_trait::async_trait]

@@ -9,7 +9,7 @@ use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta};
 use daftar_domain::search::SubjectQuery;
 use daftar_store::index::Sees;
-use daftar_store::partition::SnapshotReader;
+use daftar_store::snapshot::SnapshotReader;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
 

@@ -1,4 +1,4 @@
-//! The register in partitions, each small enough to be cached in memory.
+//! Snapshots of a register that several processes write, and its partitions, each small enough to be cached in memory.
 //!
 //! A register that no process holds in memory completely is evaluated partition by partition: the subjects of 65,536
 //! consecutive keys with all data that a rule may read about them.

@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** previews of one client use a quarter of the snapshots at most, so that some are left for others.
 
-mod snapshot;
+mod read;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use daftar_domain::audit::Actor;
 use daftar_domain::change::Sequence;
 use daftar_domain::fair::FairSemaphore;
 use daftar_store::StoreError;
-use daftar_store::partition::{ReadSnapshot, SnapshotReader, SnapshotSource};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{ReadSnapshot, SnapshotReader, SnapshotSource};
 
-use self::snapshot::PostgresReadSnapshot;
+use self::read::PostgresReadSnapshot;
 use super::PostgresStore;
 use super::database::{Database, Link};
 use super::feed::Channel;

@@ -17,8 +17,8 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
-use daftar_store::partition::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::{StoreError, record};
 
 use super::super::database::{Database, Link, Values};
