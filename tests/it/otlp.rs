@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use daftar_domain::hexadecimal;
 use daftar_tests::collector::{Answers, Collector, Received, attribute, points};
 use daftar_tests::process::{command, create_client, finish};
 use daftar_tests::records::{FEMALE, person};
@@ -236,7 +237,6 @@ fn permanent_rejections_of_the_collector_are_dropped_and_temporary_ones_are_retr
 fn a_trace_of_the_caller_is_continued_only_from_trusted_proxies_and_where_configured() {
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let sampled = format!("00-{trace}-{span}-01");
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let proxies = "[server]\ntrusted_proxies = ['127.0.0.0/8']";
     for (otlp, more, is_taken_up) in [
         ("traceparent = 'trusted-proxies'", proxies, true),
@@ -259,9 +259,9 @@ fn a_trace_of_the_caller_is_continued_only_from_trusted_proxies_and_where_config
         collector.look(|received| {
             let reads = received.named(READ);
             assert_eq!(reads.len(), 3, "{:?}", received.spans);
-            let taken: Vec<bool> = reads.iter().map(|read| hex(&read.trace_id) == trace).collect();
+            let taken: Vec<bool> = reads.iter().map(|read| hexadecimal::encode(&read.trace_id) == trace).collect();
             assert_eq!(taken, [is_taken_up, false, false], "{otlp} {more}");
-            assert_eq!(hex(&reads[0].parent_span_id), if is_taken_up { span } else { "" });
+            assert_eq!(hexadecimal::encode(&reads[0].parent_span_id), if is_taken_up { span } else { "" });
             assert!(!received.holds("MARKEDSTATE"), "what a caller writes goes nowhere");
         });
     }

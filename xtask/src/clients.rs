@@ -72,5 +72,5 @@ fn digest(files: &[&Path]) -> Result<String, Failure> {
     for file in files {
         digest.update(files::read(file)?);
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(files::hexadecimal(digest))
 }

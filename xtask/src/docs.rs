@@ -226,7 +226,7 @@ fn digest(pages: &[(PathBuf, Vec<u8>)]) -> String {
         digest.update(bytes.len().to_le_bytes());
         digest.update(bytes);
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    files::hexadecimal(digest)
 }
 
 fn remove(folder: &Path) -> Result<(), Failure> {

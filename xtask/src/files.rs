@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::failure::Failure;
 
 /// Writes a file and the folders above it, unless it already is so.
@@ -15,6 +17,11 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         create_folder(folder)?;
     }
     fs::write(path, bytes).map_err(|error| Failure::file(path, error))
+}
+
+/// A SHA-256 digest in hexadecimal.
+pub fn hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Copies a file, with its permissions.

@@ -96,9 +96,5 @@ pub fn all_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// The SHA-256 of a file, in hexadecimal.
 pub fn digest(file: &Path) -> Result<String, Failure> {
-    Ok(hex(&files::read(file)?))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(files::hexadecimal(Sha256::new_with_prefix(files::read(file)?)))
 }

@@ -10,11 +10,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::files;
+use crate::release;
 
 /// The marker before the text, exactly once in a program, at a multiple of [`ALIGNMENT`].
 const MARK: &[u8; 32] = b"daftar stamp 1: 7f3c9a52e8d1b604";
@@ -30,7 +29,7 @@ pub fn text(folders: &[&Path], commit: &Commit) -> Result<String, Failure> {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             if path.extension() == Some(OsStr::new("wasm")) {
-                digests.insert(hex(&Sha256::digest(files::read(&path)?)));
+                digests.insert(release::digest(&path)?);
             }
         }
     }
@@ -93,10 +92,6 @@ fn place(program: &[u8]) -> Result<usize, String> {
         return Err("it ends within the stamp".to_owned());
     }
     Ok(text)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

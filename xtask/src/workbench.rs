@@ -66,7 +66,7 @@ fn install(steps: &Steps, place: &Path) -> Result<(), Failure> {
     for name in NPM_FILES {
         lock.update(files::read(&place.join(name))?);
     }
-    let version = hex(lock);
+    let version = files::hexadecimal(lock);
     if tools::is_there(place, "packages", &version) {
         return Ok(());
     }
@@ -118,14 +118,10 @@ fn digest(folders: [&Path; 2]) -> Result<String, Failure> {
             digest.update(text);
         }
     }
-    Ok(hex(digest))
+    Ok(files::hexadecimal(digest))
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, Failure> {
     let entries = fs::read_dir(folder).map_err(|cause| Failure::file(folder, cause))?;
     Ok(entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect())
-}
-
-fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

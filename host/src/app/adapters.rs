@@ -5,14 +5,15 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use jiff::civil::Date;
 
-use daftar_auth::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
+use daftar_auth::limits::common::CommonCounts;
 use daftar_auth::limits::day::DayCounts;
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, Wanted};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::error::Cause;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{Blame, FaultKind, InstalledPlugin, PluginHost, PluginLibrary, ResolveError};
 use daftar_store::Store;
-use daftar_store::shared::{Lease, Shared, Take};
+use daftar_store::shared::Shared;
 use daftar_vocabulary::{CallingThread, OpenFailure, OpenPacks, PackOrigin, ResolvedConcept};
 
 /// Prefix of the names of these counters.
@@ -63,25 +64,19 @@ pub struct CommonStoredCounts {
 #[async_trait::async_trait]
 impl CommonCounts for CommonStoredCounts {
     async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause> {
-        let take = Take { least: wanted.least.into(), most: wanted.most.into(), limit: limit.into() };
-        let taken = self.shared.take(&counter(day, name), take).await?;
-        // At most the requested amount.
-        Ok(OfDay { taken: u32::try_from(taken.taken).unwrap_or(wanted.most), count: taken.count })
+        Ok(self.shared.take(&counter(day, name), wanted, limit).await?)
     }
 
     async fn give_back(&self, day: Date, name: &str, calls: u32) -> Result<(), Cause> {
-        Ok(self.shared.give_back(&counter(day, name), calls.into()).await?)
+        Ok(self.shared.give_back(&counter(day, name), calls).await?)
     }
 
     async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause> {
-        let lease = Lease { per_minute: limit, least: wanted.least, most: wanted.most };
-        let leased = self.shared.lease(name, lease).await?;
-        Ok(OfMinute { taken: leased.calls, until_full: leased.until_full })
+        Ok(self.shared.lease(name, wanted, limit).await?)
     }
 
     async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause> {
-        let given = self.shared.window(name, calls, limit).await?;
-        Ok(OfWindow { is_taken: given.is_taken, until_left: given.until_left })
+        Ok(self.shared.window(name, calls, limit).await?)
     }
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {

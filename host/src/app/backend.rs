@@ -19,11 +19,10 @@ use daftar_service::shared_index::SharedIndex;
 use daftar_store::archive::Archive;
 use daftar_store::index::Index;
 use daftar_store::meters::StoreUsage;
-use daftar_store::shared::{ChangeFeed, Shared};
+use daftar_store::shared::Shared;
+use daftar_store::snapshot::SnapshotSource;
 use daftar_store::{ChangeSink, Store};
-use daftar_store_postgres::{
-    OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
-};
+use daftar_store_postgres::{OpenError, PostgresOptions, PostgresShared, PostgresStore, PostgresUsage};
 use daftar_store_sled::SledStore;
 
 /// An open register.
@@ -87,19 +86,22 @@ impl Backend {
         config.store.postgres.check_shared_dir().map_err(StartError::Input)?;
         let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
         store.record_with(metrics.store_recorders(StoreBackend::Postgres));
-        let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
-        let (partitions, stored_bytes) =
-            (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
+        let snapshots = Arc::new(store.snapshots());
         let searched: Arc<dyn Index> = Arc::new(store.index());
         let Followed { columns, shared_index, checkpoints } = match config.store.postgres.index {
             PostgresIndexPlace::Database => Followed::default(),
-            PostgresIndexPlace::Memory => Followed::begin(&store, searched.clone(), data_dir).await?,
+            PostgresIndexPlace::Memory => {
+                Followed::begin(&store, snapshots.clone(), searched.clone(), data_dir).await?
+            }
         };
         let attached = match &shared_index {
             Some(index) => store.attach_sink(index.clone()),
             None => store.attach_sink(Arc::new(Unheard)),
         };
         attached.map_err(store_error)?;
+        let postgres = &config.store.postgres;
+        let stored_bytes = postgres.partitions_mib.saturating_mul(MIB);
+        let parted = PartedRegister::new(snapshots, postgres.partition_keys, stored_bytes);
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
@@ -112,7 +114,7 @@ impl Backend {
             bodies: Arc::new(ResponseCache::new(0)),
             checkpoints,
             shared_index,
-            parted: Some(Arc::new(PartedRegister::new(partitions, stored_bytes))),
+            parted: Some(Arc::new(parted)),
             shared: Some(Arc::new(PostgresShared::of(store.clone()))),
             keeper: Keeper::Postgres(store),
         })
@@ -129,10 +131,14 @@ struct Followed {
 
 impl Followed {
     /// Starts with the newest valid checkpoint, if one exists. The rest is loaded concurrently with requests.
-    async fn begin(store: &Arc<PostgresStore>, searched: Arc<dyn Index>, data_dir: &Path) -> Result<Self, StartError> {
-        let feed = Arc::new(store.change_feed());
+    async fn begin(
+        store: &Arc<PostgresStore>,
+        snapshots: Arc<dyn SnapshotSource>,
+        searched: Arc<dyn Index>,
+        data_dir: &Path,
+    ) -> Result<Self, StartError> {
         // Before the checkpoint is compared with the database.
-        let (history, _) = feed.last().await.map_err(store_error)?;
+        let (history, _) = snapshots.last().await.map_err(store_error)?;
         let folder = recovery::checkpoint_folder(data_dir);
         let loaded = match &folder {
             Some(folder) => recovery::from_checkpoint(store, folder, CatchUp::Later).await,
@@ -140,7 +146,7 @@ impl Followed {
         };
         let checkpointed = loaded.as_ref().map(|(_, sequence)| *sequence);
         let columns = Arc::new(loaded.map(|(columns, _)| columns).unwrap_or_default());
-        let shared_index = SharedIndex::new(feed, searched, columns.clone(), checkpointed.map(|_| history));
+        let shared_index = SharedIndex::new(snapshots, searched, columns.clone(), checkpointed.map(|_| history));
         let shared_index = Arc::new(shared_index);
         let checkpoints = folder.map(|folder| {
             let checkpoints = Checkpoints::new(folder, columns.clone(), store.clone(), checkpointed);

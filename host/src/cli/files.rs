@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::CliError;
 use crate::app::packs::{folder_of, write_file};
+use daftar_domain::hexadecimal;
 
 /// Size of a read from the disk, in bytes.
 pub const BUFFER_BYTES: usize = 1 << 18;
@@ -57,7 +58,7 @@ pub fn digest(mut reader: impl Read) -> io::Result<String> {
     loop {
         let read = reader.read(&mut buffer)?;
         if read == 0 {
-            return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(hexadecimal::encode(&hasher.finalize()));
         }
         hasher.update(buffer.get(..read).unwrap_or_default());
     }

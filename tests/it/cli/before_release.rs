@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use daftar_domain::hexadecimal;
 use daftar_tests::postgres::Database;
 use daftar_tests::process::run;
 
@@ -16,7 +17,7 @@ const REMEDY: &str =
 fn old_file(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/before-release").join(name);
     let digits: String = fs::read_to_string(path).unwrap().split_whitespace().collect();
-    (0..digits.len() / 2).map(|at| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).unwrap()).collect()
+    hexadecimal::decode(&digits).unwrap()
 }
 
 fn old_folder(folder: &Path) -> PathBuf {

@@ -3,11 +3,12 @@
 //! **Invariant:** the same sources produce the same bytes: its serial number is derived from its content, its time is the commit's.
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
-use super::hex;
 use super::packages::{CodeList, Crate, GUESTS, PROGRAM, Shipped};
 use crate::commit::Commit;
 use crate::failure::Failure;
+use crate::files::hexadecimal;
 
 const SCHEMA: &str = "http://cyclonedx.org/schema/bom-1.6.schema.json";
 
@@ -50,7 +51,7 @@ pub fn document(
     }
     metadata.insert("component".to_owned(), about);
     let content = json!({"metadata": metadata, "components": components, "dependencies": dependencies});
-    let number = uuid_of(&hex(content.to_string().as_bytes()));
+    let number = uuid_of(&hexadecimal(Sha256::new_with_prefix(content.to_string())));
     let mut document = json!({
         "$schema": SCHEMA, "bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": format!("urn:uuid:{number}"), "version": 1,
     });

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Finding;
 use super::source::Sources;
+use crate::files::hexadecimal;
 
 const FOLDER: &str = "wit";
 const LIST: &str = "wit/FROZEN";
@@ -34,7 +35,7 @@ pub fn check(sources: &Sources) -> Vec<Finding> {
         }
     }
     let files: BTreeMap<&str, String> =
-        sources.below(FOLDER).map(|(path, file)| (path, hex(&Sha256::digest(file.text.as_bytes())))).collect();
+        sources.below(FOLDER).map(|(path, file)| (path, hexadecimal(Sha256::new_with_prefix(&file.text)))).collect();
     for (path, digest) in &frozen {
         match files.get(path) {
             None => findings.push(Finding::whole(format!("{FOLDER}/{path}"), "is frozen and is gone")),
@@ -54,10 +55,6 @@ pub fn check(sources: &Sources) -> Vec<Finding> {
     findings
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +67,7 @@ mod tests {
     }
 
     fn line() -> String {
-        format!("{}  daftar-plugin/0.1.0/a.wit\n", hex(&Sha256::digest(TEXT.as_bytes())))
+        format!("{}  daftar-plugin/0.1.0/a.wit\n", hexadecimal(Sha256::new_with_prefix(TEXT)))
     }
 
     #[test]

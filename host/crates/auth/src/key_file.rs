@@ -19,6 +19,7 @@ use super::keys::KEY_FOLDER;
 use super::secret_file::SecretFileError;
 use super::{entropy, secret_file};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
+use daftar_domain::hexadecimal;
 
 /// The version of the file format. A released format stays readable; a new one gets a new number.
 const FORMAT_VERSION: u32 = 1;
@@ -148,7 +149,7 @@ pub(super) fn replace(path: &Path, keys: &[StoredKey]) -> Result<(), KeyError> {
 /// Generates a random key with a random id.
 pub(super) fn new_key(lifetime_s: Option<u64>, now: Timestamp) -> Result<StoredKey, EntropyError> {
     let name = entropy::random_bytes()?;
-    let id = name.expose_secret().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let id = hexadecimal::encode(name.expose_secret().iter().take(8));
     let secret = SecretSlice::from(entropy::random_bytes()?.expose_secret().to_vec());
     Ok(StoredKey { id, created_at: now, lifetime_s, accepted_until: None, secret })
 }

@@ -17,6 +17,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use super::hexadecimal;
 use super::hidden::shown;
 use super::manifest::{PluginKind, PluginName};
 
@@ -42,7 +43,7 @@ impl PluginKeyId {
 
 impl fmt::Display for PluginKeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&hexadecimal::encode(&self.0))
     }
 }
 
@@ -50,9 +51,8 @@ impl FromStr for PluginKeyId {
     type Err = InvalidPluginKeyId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16 && is_plain);
-        number.map(|number| Self(number.to_be_bytes())).ok_or(InvalidPluginKeyId)
+        let bytes = hexadecimal::decode(text).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).filter(|id| id.to_string() == text).ok_or(InvalidPluginKeyId)
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
     fn an_id_is_a_prefix_of_the_digest_of_the_key() {
         let id = PluginKeyId::of(&key());
         let digest: [u8; 32] = Sha256::digest(key().as_bytes()).into();
-        let begin: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let begin = hexadecimal::encode(digest.iter().take(8));
         assert_eq!(id.to_string(), begin);
         assert_eq!(begin.parse(), Ok(id));
         for wrong in ["", "0123", "0123456789ABCDEF", "+123456789abcdef", "0123456789abcdef0"] {

@@ -203,7 +203,7 @@ mod tests {
     use daftar_domain::manifest::PluginKind;
 
     fn calls() -> HostCalls {
-        let limits = PluginLimits::for_kind(PluginKind::VocabularyPack);
+        let limits = default_limits(PluginKind::VocabularyPack);
         HostCalls::new(&PluginLimits { host_calls: 3, host_call_bytes: 100, ..limits })
     }
 

@@ -15,7 +15,7 @@ use super::engine::SandboxEngine;
 use super::fault::{FaultKind, PluginFault, excerpt};
 use super::host::PluginLog;
 use super::kind::{Linked, row};
-use super::limits::PluginLimits;
+use super::limits::{PluginLimits, default_limits};
 use super::package::{Digest, Package};
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
@@ -210,7 +210,7 @@ pub(super) fn link(
     let name = &manifest.name;
     let clock = settings.clock.clone().unwrap_or_else(|| Arc::new(SystemClock));
     let durations = settings.recorder.as_ref().map_or_else(metrics::Histogram::noop, |recorder| recorder(name));
-    let mut limits = PluginLimits::for_kind(manifest.kind);
+    let mut limits = default_limits(manifest.kind);
     if let Some(config) = settings.limits.get(name) {
         limits = limits.with(config);
     }

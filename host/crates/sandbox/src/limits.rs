@@ -5,99 +5,21 @@
 //! out of memory is never mistaken for a panic.
 
 pub use daftar_domain::config::plugin_limits::{
-    CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, TABLE_ELEMENTS_CEILING,
+    CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, PluginLimits, TABLE_ELEMENTS_CEILING,
 };
 
 use super::fault::{FaultKind, Stopped};
 use super::kind::row;
-use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::manifest::PluginKind;
 
 /// The stack of a guest, in bytes. The same for all plugins: wasmtime sets it per engine. Twice the default of
 /// wasmtime, because the eligibility engine's parser recurses once per nesting level of an expression.
 pub const STACK_BYTES: usize = 1 << 20;
 
-/// The resource limits of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginLimits {
-    /// Linear memory of one instance, in bytes, summed over its memories.
-    pub memory_bytes: usize,
-    /// Elements of all tables of one instance.
-    pub table_elements: usize,
-    /// Core instances, tables and memories of one instance, each.
-    pub core_instances: usize,
-    /// Fuel of a call before rows are counted; for a request that evaluates a rule, of all its calls together. One unit
-    /// is about one WebAssembly instruction.
-    pub fuel_base: u64,
-    /// Fuel that each row of a batch, or each concept of a page, adds to its call.
-    pub fuel_per_row: u64,
-    /// The time limit of one call, in milliseconds, or of all calls of a request that evaluates a rule: the backstop
-    /// behind the fuel, about five times the time that the fuel takes on a slow machine.
-    pub call_ms: u64,
-    /// The most input bytes of one call.
-    pub input_bytes: usize,
-    /// The most bytes of host memory for the response to one call.
-    pub output_bytes: usize,
-    /// The most calls to the host within one call.
-    pub host_calls: u64,
-    /// The most bytes passed to the host within one call.
-    pub host_call_bytes: usize,
-    /// The most requests that wait for the plugin or run in it.
-    pub concurrent_requests: usize,
-}
-
-/// Converts between the limits and their configuration, field by field.
-macro_rules! configured {
-    ($($limit:ident),+ $(,)?) => {
-        impl From<PluginLimits> for PluginLimitsConfig {
-            fn from(limits: PluginLimits) -> Self {
-                Self { $($limit: Some(limits.$limit)),+ }
-            }
-        }
-
-        impl PluginLimits {
-            /// Returns these limits with the settings of the configuration. The limits that a manifest requests are
-            /// shown, never granted automatically.
-            #[must_use]
-            pub fn with(self, config: &PluginLimitsConfig) -> Self {
-                Self { $($limit: config.$limit.unwrap_or(self.$limit)),+ }
-            }
-        }
-    };
-}
-
-configured![
-    memory_bytes,
-    table_elements,
-    core_instances,
-    fuel_base,
-    fuel_per_row,
-    call_ms,
-    input_bytes,
-    output_bytes,
-    host_calls,
-    host_call_bytes,
-    concurrent_requests,
-];
-
-impl PluginLimits {
-    /// The default limits of a plugin of that kind.
-    #[must_use]
-    pub fn for_kind(kind: PluginKind) -> Self {
-        row(kind).limits.clone()
-    }
-
-    /// The fuel of a call over that many rows.
-    #[must_use]
-    pub fn fuel_for(&self, rows: u32) -> u64 {
-        self.fuel_base.saturating_add(self.fuel_of_rows(rows))
-    }
-
-    /// The fuel that this many rows add to a call or a request.
-    #[must_use]
-    pub fn fuel_of_rows(&self, rows: u32) -> u64 {
-        self.fuel_per_row.saturating_mul(u64::from(rows))
-    }
+/// The default limits of a plugin of that kind.
+#[must_use]
+pub fn default_limits(kind: PluginKind) -> PluginLimits {
+    row(kind).limits.clone()
 }
 
 /// A limited resource: the fault when it is exceeded, and its unit.
@@ -199,7 +121,7 @@ mod tests {
         Limiter::new(&PluginLimits {
             memory_bytes: 1_000,
             table_elements: 10,
-            ..PluginLimits::for_kind(PluginKind::VocabularyPack)
+            ..default_limits(PluginKind::VocabularyPack)
         })
     }
 
@@ -239,7 +161,7 @@ mod tests {
     #[test]
     fn no_default_exceeds_the_instance_pool() {
         for kind in PluginKind::ALL {
-            let limits = PluginLimits::for_kind(kind);
+            let limits = default_limits(kind);
             assert!(limits.memory_bytes <= MEMORY_BYTES_CEILING, "{kind}");
             assert!(limits.table_elements <= TABLE_ELEMENTS_CEILING, "{kind}");
             assert!(limits.core_instances <= CORE_INSTANCES_MAX, "{kind}");
@@ -248,8 +170,7 @@ mod tests {
 
     #[test]
     fn the_fuel_of_a_call_grows_with_its_rows_and_never_wraps() {
-        let limits =
-            PluginLimits { fuel_base: 10, fuel_per_row: 3, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+        let limits = PluginLimits { fuel_base: 10, fuel_per_row: 3, ..default_limits(PluginKind::EligibilityEngine) };
         assert_eq!(limits.fuel_for(0), 10);
         assert_eq!(limits.fuel_for(5), 25);
         let limits = PluginLimits { fuel_base: 10, fuel_per_row: u64::MAX, ..limits };

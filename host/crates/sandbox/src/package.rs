@@ -21,6 +21,7 @@ use super::section::{ManifestError, read_manifest};
 use super::wit::InterfaceVersion;
 use crate::inspect::supported_versions;
 use daftar_domain::config::plugin_limits::CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX;
+use daftar_domain::hexadecimal;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
 /// Maximum size of a file that is read, in bytes. The largest known list results in a pack of 40 MB.
@@ -318,21 +319,14 @@ impl Digest {
     /// 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn to_hex(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal::encode(&self.0)
     }
 
     /// Parses 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
-        let mut bytes = [0u8; 32];
-        let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if text.len() != 2 * bytes.len() || !is_plain {
-            return None;
-        }
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        let bytes = hexadecimal::decode(text)?.try_into().ok()?;
+        Some(Self(bytes)).filter(|digest| digest.to_hex() == text)
     }
 }
 

@@ -129,6 +129,7 @@ impl fmt::Display for PluginSignature {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daftar_domain::hexadecimal;
 
     fn key() -> PrivateKey {
         PrivateKey::from_bytes([7; 32])
@@ -152,11 +153,10 @@ mod tests {
     fn the_signature_is_plain_ed25519_over_the_bytes() {
         let secret = "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7";
         let expected = "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a";
-        let byte = |text: &str, index: usize| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).unwrap();
-        let key = PrivateKey::from_bytes(std::array::from_fn(|index| byte(secret, index)));
+        let key = PrivateKey::from_bytes(hexadecimal::decode(secret).unwrap().try_into().unwrap());
         let line = key.sign(&[0xaf, 0x82]).to_string();
         let signature = STANDARD.decode(line.rsplit(' ').next().unwrap()).unwrap();
-        assert_eq!(signature, (0..64).map(|index| byte(expected, index)).collect::<Vec<_>>());
+        assert_eq!(hexadecimal::encode(&signature), expected);
     }
 
     #[test]

@@ -32,8 +32,8 @@ use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, Membership
 use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
 use daftar_store::index::{Index, RecordCounts, Sees};
-use daftar_store::partition::ReadSnapshot;
-use daftar_store::shared::{ChangeFeed, History};
+use daftar_store::shared::History;
+use daftar_store::snapshot::{ReadSnapshot, SnapshotReader, SnapshotSource};
 use daftar_store::{ChangeSink, StoreError};
 
 /// Maximum lag of memory behind the database; beyond it, the database is searched.
@@ -67,7 +67,7 @@ type Place = (RecordKind, RecordId);
 
 /// The in-memory register, and the tables of the database for searches while it lags.
 pub struct SharedIndex {
-    feed: Arc<dyn ChangeFeed>,
+    source: Arc<dyn SnapshotSource>,
     columns: Arc<Columns>,
     memory: MemoryIndex,
     database: Arc<dyn Index>,
@@ -134,14 +134,14 @@ impl SharedIndex {
     /// Starts with a register of that timeline, as restored from a checkpoint, or with an empty one without a timeline.
     #[must_use]
     pub fn new(
-        feed: Arc<dyn ChangeFeed>,
+        source: Arc<dyn SnapshotSource>,
         database: Arc<dyn Index>,
         columns: Arc<Columns>,
         history: Option<History>,
     ) -> Self {
         let state = State { history, ..State::default() };
         Self {
-            feed,
+            source,
             memory: MemoryIndex(Arc::clone(&columns)),
             columns,
             database,
@@ -166,7 +166,7 @@ impl SharedIndex {
                     }
                     tokio::select! {
                         () = self.wake.notified() => {}
-                        () = self.feed.heard(INTERVAL) => {}
+                        () = self.source.heard(INTERVAL) => {}
                     }
                 }
                 Err(error) => {
@@ -210,7 +210,7 @@ impl SharedIndex {
 
     /// True if that register is still in memory, complete, and of the connected database.
     pub async fn is_still(&self, stamp: Stamp) -> bool {
-        let Ok((history, _)) = self.feed.last().await else { return false };
+        let Ok((history, _)) = self.source.last().await else { return false };
         let state = self.state();
         // The next start reads all records again if some were left out.
         let is_whole = state.is_usable && state.unreadable.is_empty();
@@ -246,7 +246,7 @@ impl SharedIndex {
             return false;
         }
         // If the database fails, the search there returns its error.
-        let Ok((history, sequence)) = self.feed.last().await else { return false };
+        let Ok((history, sequence)) = self.source.last().await else { return false };
         let mut progress = self.progress.subscribe();
         if self.has(history, sequence) {
             return true;
@@ -276,11 +276,11 @@ impl SharedIndex {
     /// # Errors
     /// If the store fails.
     async fn sync(&self) -> Result<(), StoreError> {
-        let (history, sequence) = self.feed.last().await?;
+        let (history, sequence) = self.source.last().await?;
         if !self.has(history, sequence) {
             let _since = self.state().behind_since.get_or_insert_with(Instant::now);
             let _following = self.following.lock().await;
-            let moment = self.feed.snapshot().await?;
+            let moment = self.source.snapshot(SnapshotReader::Index).await?;
             if !self.catch_up(&*moment).await? {
                 self.fill(&*moment).await?;
             }

@@ -10,6 +10,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::audit::{self, AuditLog};
 use crate::client::spawn_uncancellable;
+use crate::vocabulary_publisher::blocking;
 use daftar_auth::key_ring::SigningKeyRing;
 use daftar_auth::keys::{KeyError, KeyMaterial};
 use daftar_auth::{RotationError, SigningKeyRings};
@@ -231,9 +232,4 @@ fn unusable(error: KeyError) -> AppError {
         KeyError::Changed(_) => AppError::conflict(ErrorCode::Conflict, error.to_string()),
         KeyError::File(_) | KeyError::Entropy(_) | KeyError::Refused { .. } => AppError::Unavailable(error.into()),
     }
-}
-
-/// Reads and writes files away from the threads that serve requests.
-async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, AppError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| AppError::Internal(error.into()))
 }

@@ -12,6 +12,7 @@ use crate::registry::Registry;
 use daftar_domain::code::{CODE_BYTES_MAX, Code, CodeError, CodeUri, NAMESPACE_BYTES_MAX, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::hexadecimal;
 use daftar_domain::search::Page;
 use daftar_domain::vocabulary::ConceptStatus;
 pub use daftar_vocabulary::{
@@ -560,8 +561,7 @@ impl Fingerprint {
     /// The digest, as hexadecimal digits.
     #[must_use]
     pub fn finish(self) -> String {
-        let digest = self.0.finalize();
-        digest.iter().take(REPORTED_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal::encode(self.0.finalize().iter().take(REPORTED_BYTES))
     }
 
     fn bytes(&mut self, bytes: &[u8]) {

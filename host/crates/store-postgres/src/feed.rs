@@ -1,4 +1,4 @@
-//! Notifications of changes by other processes (LISTEN/NOTIFY), and the feed of changes of the register that they wake.
+//! Notifications of changes by other processes (LISTEN/NOTIFY).
 //!
 //! **Invariant:** a process reports when it does not listen. Changes in the meantime are read when it listens again,
 //! before `is_listening` is true.
@@ -8,19 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Transaction;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
-use daftar_store::partition::ReadSnapshot;
-use daftar_store::shared::{ChangeFeed, Generation, History};
+use daftar_store::shared::Generation;
 
 use super::PostgresStore;
 use super::database::{Database, Link, execute};
 use super::failure::Failure;
-use super::partitions::PostgresReadSnapshot;
 use super::rows::{history, history_of, number};
 
 /// The first pause before the next attempt to listen.
@@ -189,40 +186,5 @@ impl PostgresStore {
         let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
         let row = self.database.last_row(statement, &[]).await?;
         Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)?, history: history_of(&row, 2)? })
-    }
-}
-
-/// Feed of the changes of the register in a database.
-pub struct PostgresChangeFeed {
-    database: Arc<Database>,
-    changes: Mutex<watch::Receiver<u64>>,
-    /// The connection of snapshots, while it is idle.
-    link: Arc<Mutex<Option<Arc<Link>>>>,
-}
-
-impl PostgresStore {
-    /// Returns the feed of changes of the register, by any process.
-    #[must_use]
-    pub fn change_feed(&self) -> PostgresChangeFeed {
-        let changes = Mutex::new(self.feed.subscribe(Channel::Changes));
-        PostgresChangeFeed { database: Arc::clone(&self.database), changes, link: Arc::default() }
-    }
-}
-
-#[async_trait::async_trait]
-impl ChangeFeed for PostgresChangeFeed {
-    async fn last(&self) -> Result<(History, Sequence), StoreError> {
-        self.database.last().await
-    }
-
-    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
-        let keeping = Arc::clone(&self.link).lock_owned().await;
-        Ok(Arc::new(PostgresReadSnapshot::of_feed(&self.database, keeping).await?))
-    }
-
-    async fn heard(&self, at_most: Duration) {
-        let heard = async { self.changes.lock().await.changed().await };
-        // After a notification or the timeout: the caller checks again.
-        let _in_time = tokio::time::timeout(at_most, heard).await;
     }
 }

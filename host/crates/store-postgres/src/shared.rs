@@ -12,11 +12,9 @@ use super::failure::{Failure, Meaning};
 use super::feed::raise_deployment;
 use super::rows::{self, column, signed};
 use super::{Channel, PostgresStore, locks};
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, WINDOW, Wanted};
 use daftar_store::StoreError;
-use daftar_store::shared::{
-    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, WINDOW,
-    Windowed, cell_ns,
-};
+use daftar_store::shared::{CodeLabel, Generation, History, OtherReaders, Shared, StoredList, Turn};
 
 /// Maximum time to wait for the exclusive lock: a plugin may use the whole time limit of its compiler.
 const TURN_WAIT: Duration = Duration::from_secs(120);
@@ -178,42 +176,35 @@ impl Shared for PostgresShared {
         Timestamp::from_microsecond(column(&row, 0)?).map_err(|error| StoreError::Failed(error.into()))
     }
 
-    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
-        let (least, most, limit) = (number(take.least), number(take.most), number(take.limit));
+    async fn take(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, StoreError> {
+        let (least, most, limit) = (number(wanted.least), number(wanted.most), number(limit));
         // Retried after a lost connection it may be reserved twice: the count is then too high, never too low.
         let row = self.database().query_opt(TAKE, &[&name, &least, &most, &limit]).await?;
         let (count, taken) = pair(row)?;
-        Ok(Taken { taken, count })
+        Ok(OfDay { taken: at_most(wanted.most, taken), count })
     }
 
-    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
+    async fn give_back(&self, name: &str, calls: u32) -> Result<(), StoreError> {
         let lowered = "UPDATE daftar.counter SET value = greatest(value - $2, 0) WHERE name = $1";
         // Only once: returned twice, the count would be too low.
         let mut connection = self.database().connection().await?;
-        connection.query(lowered, &[&name, &number(count)]).await?;
+        connection.query(lowered, &[&name, &number(calls)]).await?;
         Ok(())
     }
 
-    async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError> {
-        let Lease { per_minute, least, most } = lease;
-        let values = (number(per_minute.max(1)), number(least), number(most));
-        let row = self.database().query_opt(LEASE, &[&name, &values.0, &values.1, &values.2]).await?;
+    async fn lease(&self, name: &str, wanted: Wanted, per_minute: u32) -> Result<OfMinute, StoreError> {
+        let (per_minute, least, most) = (number(per_minute.max(1)), number(wanted.least), number(wanted.most));
+        let row = self.database().query_opt(LEASE, &[&name, &per_minute, &least, &most]).await?;
         let (given, until_full_ns) = pair(row)?;
-        let cell_ns = cell_ns(per_minute);
-        let used = u32::try_from(until_full_ns.div_ceil(cell_ns)).unwrap_or(u32::MAX);
-        Ok(Leased {
-            calls: u32::try_from(given).unwrap_or(most).min(most),
-            left: per_minute.saturating_sub(used),
-            until_full: Duration::from_nanos(until_full_ns),
-        })
+        Ok(OfMinute { taken: at_most(wanted.most, given), until_full: Duration::from_nanos(until_full_ns) })
     }
 
-    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, StoreError> {
         let row = self.database().query_opt(IN_WINDOW, &[&name, &number(calls), &number(limit)]).await?;
         let row = row.ok_or_else(nothing)?;
         let until_left = |ns: &i64| Duration::from_nanos(u64::try_from(*ns).unwrap_or(0)).min(WINDOW);
         let until_left = column::<Vec<i64>>(&row, 1)?.iter().map(until_left).collect();
-        Ok(Windowed { is_taken: column(&row, 0)?, until_left })
+        Ok(OfWindow { is_taken: column(&row, 0)?, until_left })
     }
 
     async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
@@ -285,6 +276,11 @@ fn pair(row: Option<tokio_postgres::Row>) -> Result<(u64, u64), StoreError> {
 
 fn nothing() -> StoreError {
     StoreError::Failed("the database returned no row for a count".into())
+}
+
+/// A number of calls, as the database returned it.
+fn at_most(most: u32, calls: u64) -> u32 {
+    u32::try_from(calls).unwrap_or(most).min(most)
 }
 
 /// A number for the database.

@@ -22,7 +22,7 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::verification::{Finding, Part, Remedy, number_name, record_name};
 use daftar_store::record::json::CodeNames;
 use daftar_store::verify::{
-    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, undecodable, unreadable,
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, photo_name, undecodable, unreadable,
 };
 use daftar_store::{IdentifierOwner, StoreError, record};
 
@@ -520,8 +520,7 @@ impl RawValues for PostgresValues {
         if is_whole {
             return None;
         }
-        let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("the photo with the digest {hexadecimal}…");
+        let name = photo_name(digest);
         Some(finding(Part::Photos, name, "its bytes do not match its digest", Remedy::Restore))
     }
 

@@ -186,6 +186,7 @@ mod tests {
 
     use super::*;
     use daftar_domain::code::{CodeUri, Namespace};
+    use daftar_domain::hexadecimal;
     use daftar_domain::identifier::SystemUri;
     use daftar_domain::organization::Organization;
     use daftar_domain::rule_draft::{DraftOwner, RuleDraftId};
@@ -229,9 +230,7 @@ mod tests {
         ];
         let mut today = String::new();
         for (what, key) in keys {
-            write!(today, "{what}: ").unwrap();
-            key.iter().for_each(|byte| write!(today, "{byte:02x}").unwrap());
-            today.push('\n');
+            writeln!(today, "{what}: {}", hexadecimal::encode(&key)).unwrap();
         }
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/stored/layout-v1.txt");
         assert_eq!(std::fs::read_to_string(golden).unwrap_or_default(), today, "today:\n{today}");

@@ -32,7 +32,8 @@ use daftar_domain::verification::{Finding, Part, Remedy};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::record::setting::SettingKind;
 use daftar_store::verify::{
-    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, blocking, finding, undecodable, unreadable,
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, blocking, finding, photo_name, undecodable,
+    unreadable,
 };
 use daftar_store::{StoreError, record};
 
@@ -246,8 +247,7 @@ impl RawValues for RawKeys {
 
     /// Checks that every part exists, and that together they match their digest.
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
-        let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("the photo with the digest {hexadecimal}…");
+        let name = photo_name(digest);
         let (mut sha256, mut parts, mut expected, mut is_valid) = (Sha256::new(), 0_u64, None, true);
         for entry in self.after(&keys::photo_prefix(digest), None) {
             let (key, value) = match entry {

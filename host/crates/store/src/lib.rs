@@ -25,12 +25,12 @@ pub mod index;
 pub mod meters;
 pub mod numbering;
 pub mod overlay;
-pub mod partition;
 pub mod plan;
 pub mod record;
 pub mod records;
 pub mod segment;
 pub mod shared;
+pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod suite;
 #[cfg(any(test, feature = "testing"))]
@@ -87,8 +87,12 @@ pub const IDENTIFIER_OWNERS_MAX: usize = 1_000;
 /// Maximum number of records that one scan returns.
 pub const SCAN_RECORDS_MAX: usize = 10_000;
 
-/// Is notified of every write of a record, in order, after it is on disk and before it is acknowledged. The index in
-/// memory implements it.
+/// Is notified by a store of every write of a record. The index in memory implements it, no backend does.
+///
+/// - Atomicity: one call contains all changes of a write, and may contain those of later ones.
+/// - Order: that of the writes. A write is acknowledged after the call.
+/// - Durability: the writes are on disk before the call.
+/// - A crash loses the state that a receiver has in memory: it is read again before the receiver is attached.
 pub trait ChangeSink: Send + Sync + 'static {
     /// Applies the changes of one or more writes. Must not block on IO and must not panic.
     fn apply(&self, changes: &[Change]);

@@ -1,15 +1,10 @@
 //! Shared state of the processes of a register, outside its records: change notifications, the exclusive lock for
-//! changes of plugins and settings, installed plugins, call counts, the checkpoint of their keys; and the feed of changes
-//! of its records, for a process that caches the register in memory.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! changes of plugins and settings, installed plugins, call counts, the checkpoint of their keys.
 
 use jiff::Timestamp;
 
 use super::StoreError;
-use super::partition::ReadSnapshot;
-use daftar_domain::change::Sequence;
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, Wanted};
 
 /// The stored list of installed plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -133,26 +128,26 @@ pub trait Shared: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the store fails.
-    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError>;
+    async fn take(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, StoreError>;
 
     /// Releases unused calls by lowering a named counter, not below 0.
     ///
     /// # Errors
     /// If the store fails.
-    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError>;
+    async fn give_back(&self, name: &str, calls: u32) -> Result<(), StoreError>;
 
     /// Reserves calls from the minute of a name, by the store's clock: a bucket of that many calls that refills evenly
     /// (GCRA), at first all of them, then one every minute divided by their number.
     ///
     /// # Errors
     /// If the store fails.
-    async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError>;
+    async fn lease(&self, name: &str, wanted: Wanted, per_minute: u32) -> Result<OfMinute, StoreError>;
 
     /// Counts calls in the sliding window of a name, by the store's clock, if it then has at most `limit`.
     ///
     /// # Errors
     /// If the store fails.
-    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError>;
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, StoreError>;
 
     /// Deletes full minutes and empty windows, and returns their number.
     ///
@@ -192,91 +187,4 @@ pub trait Shared: Send + Sync + 'static {
     /// # Errors
     /// If the store fails.
     async fn put_labels(&self, labels: Vec<CodeLabel>) -> Result<(), StoreError>;
-}
-
-/// Changes of a register by any process. A backend with a shared register implements it; the store of a single process
-/// passes all changes to its [`ChangeSink`](super::ChangeSink).
-///
-/// - Atomicity: a snapshot contains each write completely or not at all.
-/// - Order: sequence numbers increase within one [`History`]. A snapshot contains every write that was acknowledged
-///   before it was requested.
-/// - Durability: read-only.
-/// - A crash of the process leaves no trace.
-#[async_trait::async_trait]
-pub trait ChangeFeed: Send + Sync + 'static {
-    /// Returns the last write and its timeline. Costs one small query without locks.
-    ///
-    /// # Errors
-    /// If the store does not respond.
-    async fn last(&self) -> Result<(History, Sequence), StoreError>;
-
-    /// Returns a snapshot of the current register. A process has one at a time: a second call waits until the first one
-    /// is dropped.
-    ///
-    /// # Errors
-    /// If the store does not respond.
-    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
-
-    /// Waits at most that long until a write of any process is notified, or a notification may have been missed.
-    async fn heard(&self, at_most: Duration);
-}
-
-/// Request for calls of a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Take {
-    /// Minimum number; otherwise nothing is reserved.
-    pub least: u64,
-    /// Maximum number.
-    pub most: u64,
-    /// Limit of the count.
-    pub limit: u64,
-}
-
-/// Reserved calls of a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
-    /// Number of calls.
-    pub taken: u64,
-    /// The count including them.
-    pub count: u64,
-}
-
-/// Request for calls of a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// Number of calls per minute.
-    pub per_minute: u32,
-    /// Minimum number; otherwise nothing is reserved.
-    pub least: u32,
-    /// Maximum number.
-    pub most: u32,
-}
-
-/// Reserved calls of a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leased {
-    /// Number of calls.
-    pub calls: u32,
-    /// Number of calls that remain available immediately.
-    pub left: u32,
-    /// Time until the minute is full again.
-    pub until_full: Duration,
-}
-
-/// Result of a sliding window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Windowed {
-    /// True if the calls were counted.
-    pub is_taken: bool,
-    /// Time that each call remains in the window, including the new ones; at most [`WINDOW`].
-    pub until_left: Vec<Duration>,
-}
-
-/// The length of a sliding window.
-pub const WINDOW: Duration = Duration::from_secs(60);
-
-/// The time in which one call is refilled; at least a nanosecond.
-#[must_use]
-pub fn cell_ns(per_minute: u32) -> u64 {
-    (60_000_000_000 / u64::from(per_minute.max(1))).max(1)
 }

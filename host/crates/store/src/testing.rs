@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, WINDOW, Wanted};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -32,10 +33,7 @@ use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
 use super::record::setting::SettingKind;
-use super::shared::{
-    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, WINDOW,
-    Windowed,
-};
+use super::shared::{CodeLabel, Generation, History, OtherReaders, Shared, StoredList, Turn};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
@@ -426,35 +424,36 @@ impl Shared for ProxyStore {
         self.notified.load(Ordering::Acquire)
     }
 
-    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, StoreError> {
         let _counting = self.counting.lock().await;
-        let (base, Take { least, most, limit }) = (self.base(), take);
+        let base = self.base();
         let before = base.counter(name).await?.unwrap_or(0);
-        let left = limit.saturating_sub(before);
-        let taken = if left < least { 0 } else { left.min(most) };
-        base.raise_counter(name, before + taken).await?;
-        Ok(Taken { taken, count: before + taken })
+        let left = limit.saturating_sub(u32::try_from(before).unwrap_or(u32::MAX));
+        let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
+        let count = before + u64::from(taken);
+        base.raise_counter(name, count).await?;
+        Ok(OfDay { taken, count })
     }
 
-    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
+    async fn give_back(&self, name: &str, calls: u32) -> Result<(), StoreError> {
         let _counting = self.counting.lock().await;
         let base = self.base();
         let Some(before) = base.counter(name).await? else { return Ok(()) };
         // No counter of a test has a name that begins with another's.
         base.remove_counters(name).await?;
-        base.raise_counter(name, before.saturating_sub(count)).await
+        base.raise_counter(name, before.saturating_sub(calls.into())).await
     }
 
-    async fn lease(&self, name: &str, requested: Lease) -> Result<Leased, StoreError> {
+    async fn lease(&self, name: &str, wanted: Wanted, per_minute: u32) -> Result<OfMinute, StoreError> {
         let now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state();
         let minute = state.minutes.entry(name.to_owned()).or_default();
-        let (leased, then) = lease(*minute, now_ns, requested);
+        let (leased, then) = lease(*minute, now_ns, wanted, per_minute);
         *minute = then;
         Ok(leased)
     }
 
-    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, StoreError> {
         let now = self.started.elapsed();
         let mut state = self.state();
         let window = state.windows.entry(name.to_owned()).or_default();
@@ -462,7 +461,7 @@ impl Shared for ProxyStore {
         let is_taken = window.len() as u64 + u64::from(calls) <= u64::from(limit);
         window.extend((0..calls).filter(|_| is_taken).map(|_| now));
         let until_left = window.iter().map(|called_at| (*called_at + WINDOW).saturating_sub(now)).collect();
-        Ok(Windowed { is_taken, until_left })
+        Ok(OfWindow { is_taken, until_left })
     }
 
     async fn forget_full_minutes(&self) -> Result<u64, StoreError> {

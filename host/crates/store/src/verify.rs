@@ -19,6 +19,7 @@ use tokio::sync::mpsc::Sender;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
 use daftar_domain::error::contain;
+use daftar_domain::hexadecimal;
 use daftar_domain::idempotency::RequestName;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{PhotoDigest, PhotoReference};
@@ -136,6 +137,8 @@ pub type RawHolder = Result<Option<RecordId>, StoreError>;
 /// - Order: the pages of a table are in the order of its keys. Only tables of records and of numbered values may be
 ///   begun in the middle.
 /// - Durability: read-only.
+/// - A crash of the process ends the reading without a trace. After a crash of a database the values are incomplete, and
+///   [`RawValues::failure`] returns the reason: the caller reports it, and no damage.
 ///
 /// Calls may wait for a disk or a database: they belong on threads for blocking work.
 pub trait RawValues: Send + Sync + 'static {
@@ -385,6 +388,12 @@ pub fn undecodable(part: Part, place: impl Into<String>, error: &StoreError) -> 
     let is_newer = ["its version is", "was stored under revision"].iter().any(|message| reason.contains(message));
     let remedy = if is_newer { Remedy::UseNewer } else { Remedy::Restore };
     finding(part, place, reason, remedy)
+}
+
+/// The name of a photo in findings.
+#[must_use]
+pub fn photo_name(digest: PhotoDigest) -> String {
+    format!("the photo with the digest {}…", hexadecimal::encode(digest.0.iter().take(8)))
 }
 
 /// The finding for a value that the database cannot read.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
+use daftar_domain::hexadecimal;
+
 /// SHA-256 over a canonical form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentDigest([u8; 32]);
@@ -19,7 +21,7 @@ impl ContentDigest {
 impl fmt::Display for ContentDigest {
     /// Formats 64 lower-case hexadecimal digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&hexadecimal::encode(&self.0))
     }
 }
 

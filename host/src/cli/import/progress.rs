@@ -9,7 +9,7 @@ use crate::cli::{CliError, files};
 use daftar_api_types::admin::operation::ImportCounts;
 
 /// Format version of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// Adds the counts of two parts.
 fn plus(one: ImportCounts, other: ImportCounts) -> ImportCounts {
@@ -140,9 +140,9 @@ mod tests {
         assert_eq!(loaded, progress);
         loaded.check(&identity("a"), &path).unwrap();
         assert!(loaded.check(&identity("b"), &path).unwrap_err().to_string().contains("not what it was"));
-        std::fs::write(&path, r#"{"version": 1, "sha256": "0"}"#).unwrap();
+        std::fs::write(&path, r#"{"version": 2, "sha256": "0"}"#).unwrap();
         assert!(
-            Progress::load(&path).unwrap_err().to_string().contains("it is of version 1, and this program knows 2")
+            Progress::load(&path).unwrap_err().to_string().contains("it is of version 2, and this program knows 1")
         );
         std::fs::write(&path, "{").unwrap();
         assert!(Progress::load(&path).unwrap_err().to_string().contains("does not say how far"));

@@ -11,9 +11,7 @@ use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed};
 
 use super::{Quota, Refill};
-
-/// The length of a sliding window.
-const WINDOW: Duration = Duration::from_secs(60);
+use daftar_domain::call_counts::{WINDOW, cell_ns};
 
 /// The remaining calls of one key's minute.
 pub(super) enum Allowance {
@@ -129,11 +127,6 @@ impl Window {
         let left = self.leaves_at_ns.partition_point(|leaves_at_ns| *leaves_at_ns <= now_ns);
         self.leaves_at_ns.get(left..).unwrap_or_default()
     }
-}
-
-/// Returns the refill time of one call, for a limit per minute.
-pub(super) fn cell_ns(limit: u32) -> u64 {
-    (60_000_000_000 / u64::from(limit.max(1))).max(1)
 }
 
 pub(super) fn nanoseconds(duration: Duration) -> u64 {

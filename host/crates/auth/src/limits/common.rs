@@ -25,7 +25,6 @@ mod entry;
 use std::fmt::Display;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use jiff::civil::Date;
@@ -37,6 +36,7 @@ use super::allowance::nanoseconds;
 use super::bucket::{Calls, TimeReading};
 use super::shards::{KeyEntry as _, Shard, Shards};
 use super::{Decision, Quota, Refusal};
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, Wanted};
 use daftar_domain::error::{AppError, Cause};
 
 /// The time for which reserved calls of a minute may be used.
@@ -46,41 +46,6 @@ pub(super) const LEASE_NS: u64 = 10_000_000_000;
 const ATTEMPTS_MAX: usize = 32;
 /// The number of counts that are returned concurrently.
 const GIVEN_BACK_AT_ONCE: usize = 8;
-/// The requested number of calls: at least `least` or none, and at most `most`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// The minimum; fewer are not useful.
-    pub least: u32,
-    /// The maximum.
-    pub most: u32,
-}
-
-/// The reserved calls of a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfDay {
-    /// The number of calls.
-    pub taken: u32,
-    /// The current count of all processes.
-    pub count: u64,
-}
-
-/// The reserved calls of a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfMinute {
-    /// The number of calls.
-    pub taken: u32,
-    /// The time until the minute is full again.
-    pub until_full: Duration,
-}
-
-/// The outcome of counting in a sliding window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OfWindow {
-    /// True if the calls were counted.
-    pub is_taken: bool,
-    /// The remaining time of each call of all processes in the window, including those counted now.
-    pub until_left: Vec<Duration>,
-}
 
 /// Counts of calls shared by several processes. Each operation is atomic.
 #[async_trait::async_trait]

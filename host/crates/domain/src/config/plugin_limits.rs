@@ -18,51 +18,83 @@ pub const TABLE_ELEMENTS_CEILING: usize = 20_000;
 /// core module.
 pub const CORE_INSTANCES_CEILING: usize = 8;
 
-/// Resource limits of one plugin; if absent, the default of its kind applies. `host/docs/PLUGINS.md` describes each
-/// limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PluginLimitsConfig {
-    /// Linear memory of one instance, in bytes.
-    pub memory_bytes: Option<usize>,
-    /// Elements of all tables of one instance.
-    pub table_elements: Option<usize>,
-    /// Core instances, tables and memories of one instance, each.
-    pub core_instances: Option<usize>,
-    /// Fuel of a call, independent of the number of rows.
-    pub fuel_base: Option<u64>,
-    /// Additional fuel for each row of a batch, or each concept of a page.
-    pub fuel_per_row: Option<u64>,
-    /// Time limit of one call, in milliseconds.
-    pub call_ms: Option<u64>,
-    /// Maximum input of one call, in bytes.
-    pub input_bytes: Option<usize>,
-    /// Maximum output of one call, in bytes.
-    pub output_bytes: Option<usize>,
-    /// Maximum number of host calls during one call.
-    pub host_calls: Option<u64>,
-    /// Maximum data passed to the host during one call, in bytes.
-    pub host_call_bytes: Option<usize>,
-    /// Maximum number of requests that wait for the plugin or run in it.
-    pub concurrent_requests: Option<usize>,
+/// Declares the limits, each with its ceiling.
+macro_rules! limits {
+    ($($(#[$doc:meta])+ $limit:ident: $number:ty = $ceiling:expr;)+) => {
+        /// The resource limits of a plugin. `host/docs/PLUGINS.md` describes each.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct PluginLimits {
+            $($(#[$doc])+ pub $limit: $number,)+
+        }
+
+        /// Resource limits of one plugin in the configuration; if absent, the default of its kind applies.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct PluginLimitsConfig {
+            $($(#[$doc])+ pub $limit: Option<$number>,)+
+        }
+
+        /// The keys, each with its ceiling.
+        const KEYS: &[(&str, u64)] = &[$((stringify!($limit), $ceiling)),+];
+
+        impl From<PluginLimits> for PluginLimitsConfig {
+            fn from(limits: PluginLimits) -> Self {
+                Self { $($limit: Some(limits.$limit)),+ }
+            }
+        }
+
+        impl PluginLimits {
+            /// Returns these limits with the settings of the configuration. The limits that a manifest requests are
+            /// shown, never granted automatically.
+            #[must_use]
+            pub fn with(self, config: &PluginLimitsConfig) -> Self {
+                Self { $($limit: config.$limit.unwrap_or(self.$limit)),+ }
+            }
+        }
+    };
 }
 
-/// The keys, each with its ceiling.
-const KEYS: [(&str, u64); 11] = [
-    ("memory_bytes", MEMORY_BYTES_CEILING as u64),
-    ("table_elements", TABLE_ELEMENTS_CEILING as u64),
-    ("core_instances", CORE_INSTANCES_CEILING as u64),
-    // About a minute.
-    ("fuel_base", 50_000_000_000),
-    ("fuel_per_row", 100_000_000),
-    // The maximum request time of a client.
-    ("call_ms", 60_000),
-    ("input_bytes", 128 << 20),
-    ("output_bytes", 128 << 20),
-    ("host_calls", 1_000_000),
-    ("host_call_bytes", 64 << 20),
-    ("concurrent_requests", 4_096),
-];
+limits! {
+    /// Linear memory of one instance, in bytes, summed over its memories.
+    memory_bytes: usize = MEMORY_BYTES_CEILING as u64;
+    /// Elements of all tables of one instance.
+    table_elements: usize = TABLE_ELEMENTS_CEILING as u64;
+    /// Core instances, tables and memories of one instance, each.
+    core_instances: usize = CORE_INSTANCES_CEILING as u64;
+    /// Fuel of a call before rows are counted; for a request that evaluates a rule, of all its calls together. One unit
+    /// is about one WebAssembly instruction; the ceiling is about a minute.
+    fuel_base: u64 = 50_000_000_000;
+    /// Additional fuel for each row of a batch, or each concept of a page.
+    fuel_per_row: u64 = 100_000_000;
+    /// Time limit of one call, in milliseconds, or of all calls of a request that evaluates a rule: the backstop behind
+    /// the fuel, about five times the time that the fuel takes on a slow machine. The ceiling is the maximum request
+    /// time of a client.
+    call_ms: u64 = 60_000;
+    /// Maximum input of one call, in bytes.
+    input_bytes: usize = 128 << 20;
+    /// Maximum host memory for the response to one call, in bytes.
+    output_bytes: usize = 128 << 20;
+    /// Maximum number of host calls during one call.
+    host_calls: u64 = 1_000_000;
+    /// Maximum data passed to the host during one call, in bytes.
+    host_call_bytes: usize = 64 << 20;
+    /// Maximum number of requests that wait for the plugin or run in it.
+    concurrent_requests: usize = 4_096;
+}
+
+impl PluginLimits {
+    /// The fuel of a call over that many rows.
+    #[must_use]
+    pub fn fuel_for(&self, rows: u32) -> u64 {
+        self.fuel_base.saturating_add(self.fuel_of_rows(rows))
+    }
+
+    /// The fuel that this many rows add to a call or a request.
+    #[must_use]
+    pub fn fuel_of_rows(&self, rows: u32) -> u64 {
+        self.fuel_per_row.saturating_mul(u64::from(rows))
+    }
+}
 
 /// Returns one sentence for each problem of the table.
 pub(super) fn problems(limits: &Table) -> Vec<String> {
@@ -114,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_limit_is_accepted_up_to_its_ceiling_and_rejected_above_and_at_zero() {
-        for (key, ceiling) in KEYS {
+        for &(key, ceiling) in KEYS {
             for allowed in [1, ceiling - 1, ceiling] {
                 assert_eq!(problems_of(&format!("{key} = {allowed}")), Vec::<String>::new());
             }
@@ -142,25 +174,5 @@ mod tests {
         assert!(reported[0].starts_with("`plugins.limits.No Name` is not a plugin name"), "{reported:?}");
         let reported = Config::parse("[plugins.limits]\ngender = 5\n").unwrap_err().problems;
         assert!(reported[0].starts_with("`plugins.limits.gender` must be a table of limits"), "{reported:?}");
-    }
-
-    #[test]
-    fn the_keys_are_those_of_the_struct() {
-        let all: String = KEYS.iter().map(|(key, _)| format!("{key} = 1\n")).collect();
-        let config = Config::parse(&format!("[plugins.limits.x]\n{all}")).unwrap();
-        let one = PluginLimitsConfig {
-            memory_bytes: Some(1),
-            table_elements: Some(1),
-            core_instances: Some(1),
-            fuel_base: Some(1),
-            fuel_per_row: Some(1),
-            call_ms: Some(1),
-            input_bytes: Some(1),
-            output_bytes: Some(1),
-            host_calls: Some(1),
-            host_call_bytes: Some(1),
-            concurrent_requests: Some(1),
-        };
-        assert_eq!(config.plugins.limits[&PluginName::parse("x").unwrap()], one);
     }
 }

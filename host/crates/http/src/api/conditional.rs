@@ -16,6 +16,7 @@ use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::code::CodeUri;
 use daftar_domain::error::AppError;
+use daftar_domain::hexadecimal;
 use daftar_service::open_vocabulary;
 use daftar_service::vocabulary::{Edition, Fingerprint, Generation, LanguagePreference};
 
@@ -118,8 +119,7 @@ impl Reading {
 #[must_use]
 pub fn tag_of(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    let digits: String = digest.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{digits}\"")
+    format!("\"{}\"", hexadecimal::encode(digest.iter().take(TAG_BYTES)))
 }
 
 /// True if the client has the response of that tag.

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::publisher_files::Progress;
 use crate::publisher_files::problem::ImportError;
+use daftar_domain::hexadecimal;
 
 /// The longest line of a table, in bytes. The longest of ICD-11 has 600.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -286,7 +287,7 @@ impl Read for Bounded<'_> {
             && !buffer.is_empty()
             && let Some(hasher) = self.hasher.take()
         {
-            *self.digest.borrow_mut() = Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            *self.digest.borrow_mut() = Some(hexadecimal::encode(&hasher.finalize()));
         }
         Ok(read)
     }

@@ -7,6 +7,7 @@ use wasmtime::component::{Component, Linker};
 
 use crate::engine::{INSTANCES_MAX, SandboxEngine};
 use crate::host::PluginLog;
+use crate::limits::default_limits;
 use crate::package::Package;
 use crate::sandbox::{Sandbox, SandboxOf};
 use crate::stats::PluginStats;
@@ -38,7 +39,7 @@ fn fault(guest: &PackGuest, limits: Option<PluginLimits>, kind: FaultKind) -> (I
 }
 
 fn limits() -> PluginLimits {
-    PluginLimits::for_kind(PluginKind::VocabularyPack)
+    default_limits(PluginKind::VocabularyPack)
 }
 
 #[test]

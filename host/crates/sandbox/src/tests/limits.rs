@@ -7,6 +7,7 @@ use wasmtime::component::{Component, Linker};
 
 use crate::engine::SandboxEngine;
 use crate::host::PluginLog;
+use crate::limits::default_limits;
 use crate::package::Package;
 use crate::sandbox::{Sandbox, SandboxOf};
 use crate::stats::PluginStats;
@@ -17,7 +18,7 @@ use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginKind, PluginName};
 
 fn defaults() -> PluginLimits {
-    PluginLimits::for_kind(PluginKind::VocabularyPack)
+    default_limits(PluginKind::VocabularyPack)
 }
 
 /// The fault of a guest under these limits, if any.
@@ -169,7 +170,7 @@ fn the_example_file_names_every_limit_with_the_default_of_an_engine() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../deploy/daftar.example.toml");
     let example = daftar_domain::config::Config::load(&path).unwrap();
     let named: Vec<_> = example.plugins.limits.into_values().collect();
-    assert_eq!(named, [PluginLimits::for_kind(PluginKind::EligibilityEngine).into()]);
+    assert_eq!(named, [default_limits(PluginKind::EligibilityEngine).into()]);
 }
 
 #[test]

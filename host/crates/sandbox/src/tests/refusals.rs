@@ -1,5 +1,6 @@
 //! Files that are rejected before any of their code runs, each at its step.
 
+use crate::limits::default_limits;
 use crate::package::Package;
 use crate::testing::guest::{component, foreign_component, host_with, manifest, plugin};
 use crate::testing::pack_guest::PackGuest;
@@ -206,7 +207,7 @@ fn a_plugin_that_can_never_start_within_its_limits_is_too_large() {
         let error = host.load(&Package::read(guest.build()).unwrap()).map(|_| ()).unwrap_err();
         assert_eq!(error.step, InstallStep::TooLarge, "{error}");
     }
-    let limits = PluginLimits { core_instances: 1, ..PluginLimits::for_kind(PluginKind::VocabularyPack) };
+    let limits = PluginLimits { core_instances: 1, ..default_limits(PluginKind::VocabularyPack) };
     let tables = PackGuest { top: "(table 1 funcref) (table 1 funcref)", ..PackGuest::default() };
     let error = host_with(Some(limits)).load(&Package::read(tables.build()).unwrap()).map(|_| ()).unwrap_err();
     assert_eq!(error.step, InstallStep::TooLarge, "{error}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
+use crate::limits::default_limits;
 use crate::testing::guest::{TestLibrary, now};
 use crate::testing::rule_guest::letters;
 use crate::{
@@ -84,7 +85,7 @@ fn an_invalid_expression_returns_its_diagnostics() {
 #[test]
 fn budgets_are_charged_to_the_expression() {
     let test = with_engine(None);
-    let limits = PluginLimits::for_kind(PluginKind::EligibilityEngine);
+    let limits = default_limits(PluginKind::EligibilityEngine);
     let memory = u64::try_from(limits.memory_bytes).unwrap();
     for (expression, expected) in [
         ("l", EngineError::Exhausted { budget: "fuel", allowed: limits.fuel_base }),
@@ -124,7 +125,7 @@ async fn one_fuel_budget_covers_all_calls_of_a_request() {
     let (before, of_one) = used.await.unwrap();
     // Enough for compiling and binding, and for a few evaluations.
     let fuel_base = before + 3 * of_one;
-    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..default_limits(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     let (done, stopped) = run_rule(&*test.library, Priority::Interactive, request("all"), evaluations).await.unwrap();
     assert!((3..100).contains(&done), "{done} of {of_one} each, of {fuel_base}");
@@ -203,7 +204,7 @@ fn a_rule_has_a_type_and_a_cost_and_must_explain_existing_rows() {
 #[test]
 fn the_clock_is_a_fault_and_not_a_verdict() {
     let limits =
-        PluginLimits { fuel_base: u64::MAX / 2, call_ms: 100, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+        PluginLimits { fuel_base: u64::MAX / 2, call_ms: 100, ..default_limits(PluginKind::EligibilityEngine) };
     let error = verdicts(&with_engine(Some(limits)), "e", 1).unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::Timeout), "{error:?}");
 }
@@ -227,7 +228,7 @@ fn a_session_that_had_a_fault_is_not_entered_again() {
 
 #[test]
 fn oversized_input_is_rejected_by_the_host() {
-    let limits = PluginLimits { input_bytes: 1_000, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let limits = PluginLimits { input_bytes: 1_000, ..default_limits(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
         let (sender, receiver) = sync_channel(1);
@@ -268,7 +269,7 @@ fn an_oversized_expression_does_not_reach_the_engine() {
 
 #[test]
 fn too_many_requests_of_one_engine_are_rejected_immediately() {
-    let limits = PluginLimits { concurrent_requests: 1, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let limits = PluginLimits { concurrent_requests: 1, ..default_limits(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     let (started, has_started) = sync_channel(0);
     let (release, released) = sync_channel::<()>(0);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::BackupProblem;
+use daftar_domain::hexadecimal;
 
 /// The format that this daftar writes, and the only format that it reads.
 pub const FORMAT: u64 = 1;
@@ -187,6 +188,6 @@ impl Chain {
     /// As hexadecimal digits.
     #[must_use]
     pub fn to_hex(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal::encode(&self.0)
     }
 }

@@ -1,6 +1,5 @@
 //! Tests of the backup format: a written backup can be read, and every change is detected.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use super::format::{BLOCK_BYTES, End};
 use super::*;
 use daftar_domain::change::{Change, Sequence};
 use daftar_domain::client::ClientId;
+use daftar_domain::hexadecimal;
 use daftar_domain::idempotency::{IdempotencyKey, RequestName};
 use daftar_domain::individual::{IndividualDetails, PHOTO};
 use daftar_domain::photo::PhotoDigest;
@@ -263,13 +263,8 @@ fn sample_items() -> Vec<Item> {
     items
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for line in bytes.chunks(32) {
-        line.iter().for_each(|byte| write!(text, "{byte:02x}").unwrap());
-        text.push('\n');
-    }
-    text
+fn lines_of(bytes: &[u8]) -> String {
+    bytes.chunks(32).map(|line| hexadecimal::encode(line) + "\n").collect()
 }
 
 /// A released format never changes: the golden file, which another program created from host/docs/BACKUP.md, is read
@@ -279,10 +274,8 @@ fn a_backup_of_format_1_is_read() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/backup/v1.hex");
     let golden = std::fs::read_to_string(path).unwrap_or_default();
     let today = written(&sample_head(), sample_items());
-    let digits: String = golden.split_whitespace().collect();
-    let pairs = (0..digits.len() / 2).map(|at| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).unwrap());
-    let bytes: Vec<u8> = pairs.collect();
-    assert!(!bytes.is_empty(), "v1.hex today:\n{}", hexadecimal(&today));
+    let bytes = hexadecimal::decode(&golden.split_whitespace().collect::<String>()).unwrap();
+    assert!(!bytes.is_empty(), "v1.hex today:\n{}", lines_of(&today));
 
     let as_written = |items: &[Item]| items.iter().map(|item| item.write(Vec::new()).unwrap()).collect::<Vec<_>>();
     let mut reader = reader::BackupReader::new(bytes.as_slice()).unwrap();

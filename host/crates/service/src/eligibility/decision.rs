@@ -40,6 +40,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{PlacedQuestion, Question, Reference, Schema};
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::hexadecimal;
 use daftar_domain::record::VersionId;
 use daftar_domain::vocabulary::Selection;
 use daftar_sandbox::RuleSession;
@@ -226,13 +227,7 @@ fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> Stri
 /// Returns the digest of an expression.
 #[must_use]
 pub fn expression_digest(expression: &str) -> String {
-    format!("sha256:{}", hexadecimal(&Sha256::digest(expression.as_bytes())))
-}
-
-/// Formats bytes as lower-case hexadecimal digits.
-#[must_use]
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("sha256:{}", hexadecimal::encode(&Sha256::digest(expression.as_bytes())))
 }
 
 /// Type and version of the signed content.

@@ -11,6 +11,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{Diagnostic, Field, FieldType, Reference, RowSpace, Schema, Severity, Subject};
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::{EXTENSION, ExtensionFields, kind_of};
+use daftar_domain::hexadecimal;
 use daftar_domain::manifest::ExtensionField;
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Kind};
@@ -122,7 +123,7 @@ fn digest(subject: Subject, fields: &[Field]) -> String {
         );
         hasher.update(line);
     }
-    format!("sha256:{}", super::decision::hexadecimal(&hasher.finalize()))
+    format!("sha256:{}", hexadecimal::encode(&hasher.finalize()))
 }
 
 /// Checks that the client may read all fields of the register that a rule about these subjects reads. Inline records

@@ -6,7 +6,7 @@ use super::*;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
-use daftar_store::partition::{Partition, PartitionDependencies};
+use daftar_store::snapshot::{Partition, PartitionDependencies};
 
 /// A fake database in which each write creates or changes individuals.
 #[derive(Default)]
@@ -66,13 +66,13 @@ impl Fake {
 struct Feed(Arc<Fake>);
 
 #[async_trait::async_trait]
-impl ChangeFeed for Feed {
+impl SnapshotSource for Feed {
     async fn last(&self) -> Result<(History, Sequence), StoreError> {
         let register = self.0.respond()?;
         Ok((History([register.history, 0]), Sequence(register.writes.len() as u64)))
     }
 
-    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+    async fn snapshot(&self, _: SnapshotReader<'_>) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
         Ok(Arc::new(FakeSnapshot { register: self.0.respond()?, fake: Arc::clone(&self.0) }))
     }
 

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt::Write as _;
 
 use bytes::{BufMut as _, BytesMut};
 use sha2::{Digest, Sha256};
 use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use daftar_domain::code::CodeNumber;
+use daftar_domain::hexadecimal;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::search::{CodedPlace, TextConditions};
@@ -65,11 +65,7 @@ pub(super) fn of_code_anywhere(number: CodeNumber) -> String {
 pub(super) fn of_identifier(key: &IdentifierKey) -> String {
     // A system has no `|`, so no two identifiers have the same text.
     let digest = Sha256::new().chain_update(key.system.as_str()).chain_update("|").chain_update(key.value.as_str());
-    digest.finalize().iter().take(16).fold("i".to_owned(), |mut term, byte| {
-        // Writing into a text does not fail.
-        let _ = write!(term, "{byte:02x}");
-        term
-    })
+    format!("i{}", hexadecimal::encode(digest.finalize().iter().take(16)))
 }
 
 /// A word of the name.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::database::Link;
 use daftar_domain::audit::Actor;
-use daftar_store::partition::Partitions;
 use daftar_store::shared::Shared as _;
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 
 /// A store whose database permits ten minutes for a statement, and a connection that watches its activity.
 async fn opened() -> (PostgresStore, Link, Arc<Server>) {
@@ -79,8 +79,7 @@ async fn an_abandoned_change_of_plugins_closes_its_connection() {
 #[tokio::test]
 async fn a_search_of_a_dropped_preview_is_cancelled() {
     let (store, watcher, _server) = opened().await;
-    let partitions = PostgresPartitions::of(&store, 1_024);
-    let moment = partitions.snapshot(&Actor::Administrator).await.unwrap();
+    let moment = store.snapshots().snapshot(SnapshotReader::Preview(&Actor::Administrator)).await.unwrap();
     // It waits for this until it is cancelled: statements of a snapshot may take two minutes.
     watcher.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let other = store.database.link("other watcher").await.unwrap();

@@ -10,7 +10,7 @@ use daftar_domain::change::Sequence;
 use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::Operation;
-use daftar_store::partition::Partitions;
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 use daftar_store::suite::{
     Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person,
 };
@@ -190,37 +190,40 @@ async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
 async fn previews_that_use_all_of_their_connections_are_no_outage() {
     let server = Server::shared();
     let (store, _) = hasty(&server.create_database()).await;
-    let partitions = PostgresPartitions::of(&store, 1_024);
+    let snapshots = store.snapshots();
     let client = |number: usize| Actor::Client(ClientId::parse(&format!("client_{number}")).unwrap());
     let mut moments = Vec::new();
     for number in 0..8 {
-        moments.push(partitions.snapshot(&client(number / 2)).await.unwrap());
+        moments.push(snapshots.snapshot(SnapshotReader::Preview(&client(number / 2))).await.unwrap());
     }
-    let failed = partitions.snapshot(&client(4)).await.err().unwrap();
+    let failed = snapshots.snapshot(SnapshotReader::Preview(&client(4))).await.err().unwrap();
     let message = "previews have every connection";
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(message)), "{failed:?}");
     assert!(!store.database.is_unavailable());
     moments.pop();
-    partitions.snapshot(&client(4)).await.unwrap();
+    snapshots.snapshot(SnapshotReader::Preview(&client(4))).await.unwrap();
 }
 
 #[tokio::test]
 async fn previews_of_one_client_use_a_quarter_of_the_snapshots() {
     let server = Server::shared();
     let (store, _) = hasty(&server.create_database()).await;
-    let partitions = PostgresPartitions::of(&store, 1_024);
+    let snapshots = store.snapshots();
     let [greedy, modest] =
         ["client_greedy", "client_modest"].map(|client| Actor::Client(ClientId::parse(client).unwrap()));
     let mut held = Vec::new();
     for _ in 0..2 {
-        held.push(partitions.snapshot(&greedy).await.unwrap());
+        held.push(snapshots.snapshot(SnapshotReader::Preview(&greedy)).await.unwrap());
     }
-    assert!(partitions.snapshot(&greedy).await.is_err(), "six are free, and none of them for this client");
+    assert!(
+        snapshots.snapshot(SnapshotReader::Preview(&greedy)).await.is_err(),
+        "six are free, and none of them for this client"
+    );
     for _ in 0..2 {
-        held.push(partitions.snapshot(&modest).await.unwrap());
+        held.push(snapshots.snapshot(SnapshotReader::Preview(&modest)).await.unwrap());
     }
     held.remove(0);
-    partitions.snapshot(&greedy).await.unwrap();
+    snapshots.snapshot(SnapshotReader::Preview(&greedy)).await.unwrap();
 }
 
 #[tokio::test]

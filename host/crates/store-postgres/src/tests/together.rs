@@ -7,7 +7,7 @@ use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeUri;
 use daftar_domain::record::RecordId;
 use daftar_store::record::samples;
-use daftar_store::shared::ChangeFeed as _;
+use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 use daftar_store::suite::{
     Listener, all_individuals, audit_entry, commit, create, futures_join, individual_of, key, person, write,
 };
@@ -161,18 +161,18 @@ async fn changes_of_one_process_are_notified_to_the_other() {
 }
 
 #[tokio::test]
-async fn writes_of_any_process_are_read_from_the_change_feed_at_one_snapshot() {
+async fn writes_of_any_process_are_read_at_one_snapshot() {
     let (_server, one, two) = two().await;
-    let feed = two.change_feed();
+    let source = two.snapshots();
     create(&one, person(&["urn:x:a|1"])).await;
-    let before = feed.snapshot().await.unwrap();
-    assert_eq!(feed.last().await.unwrap(), (before.history(), Sequence(1)));
+    let before = source.snapshot(SnapshotReader::Index).await.unwrap();
+    assert_eq!(source.last().await.unwrap(), (before.history(), Sequence(1)));
     create(&one, person(&["urn:x:a|2"])).await;
     assert_eq!((before.sequence(), before.last(RecordKind::Individual).await.unwrap()), (Sequence(1), RecordId(1)));
     assert_eq!(before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)]).await.unwrap().len(), 1);
     drop(before);
     // The connection stays open, without a transaction.
-    let after = feed.snapshot().await.unwrap();
+    let after = source.snapshot(SnapshotReader::Index).await.unwrap();
     assert_eq!(after.sequence(), Sequence(2));
     let touched = after.touched_since(Sequence(1), 10).await.unwrap();
     assert_eq!(touched, Some(vec![(RecordKind::Individual, RecordId(2))]));

@@ -3,7 +3,6 @@
 //! One sample for each version of a form. A released file is never changed. A new version gets new files: write
 //! the sample, run these tests, and take the bytes and the JSON from the message.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -33,6 +32,7 @@ use daftar_domain::deployment::Setting;
 use daftar_domain::extension::{ExtensionContent, ExtensionValue};
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::group::GroupRecord;
+use daftar_domain::hexadecimal;
 use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::ProgramRecord;
@@ -47,21 +47,12 @@ fn golden(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap_or_default()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for line in bytes.chunks(32) {
-        for byte in line {
-            write!(text, "{byte:02x}").unwrap();
-        }
-        text.push('\n');
-    }
-    text
+fn lines_of(bytes: &[u8]) -> String {
+    bytes.chunks(32).map(|line| hexadecimal::encode(line) + "\n").collect()
 }
 
-fn bytes(hexadecimal: &str) -> Vec<u8> {
-    let digits: String = hexadecimal.split_whitespace().collect();
-    let pairs = (0..digits.len() / 2).map(|at| &digits[at * 2..at * 2 + 2]);
-    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+fn bytes(text: &str) -> Vec<u8> {
+    hexadecimal::decode(&text.split_whitespace().collect::<String>()).unwrap()
 }
 
 /// Checks that the stored bytes mean the JSON, and that encoding returns the same bytes.
@@ -69,8 +60,8 @@ fn check<F: StoredForm>(name: &str, written_today: &[u8]) -> Vec<u8> {
     let (stored, json) = (golden(&format!("{name}.hex")), golden(&format!("{name}.json")));
     let today: F = decode(written_today).unwrap();
     let today_json = serde_json::to_string_pretty(&today).unwrap() + "\n";
-    let new_files = format!("{name}.hex today:\n{}\n{name}.json today:\n{today_json}", hexadecimal(written_today));
-    assert_eq!(stored, hexadecimal(written_today), "{new_files}");
+    let new_files = format!("{name}.hex today:\n{}\n{name}.json today:\n{today_json}", lines_of(written_today));
+    assert_eq!(stored, lines_of(written_today), "{new_files}");
     let old: F = decode(&bytes(&stored)).unwrap();
     assert_eq!(json, serde_json::to_string_pretty(&old).unwrap() + "\n", "{new_files}");
     bytes(&stored)
@@ -82,8 +73,8 @@ fn check_record<T: RecordType>(name: &str, sample: &Record<Fields<T>>) {
     let written = fields::encode(sample).unwrap();
     let (stored, json) = (golden(&format!("{name}.hex")), golden(&format!("{name}.json")));
     let today = serde_json::to_string_pretty(&shown(&read(&written))).unwrap();
-    let new_files = format!("{name}.hex today:\n{}\n{name}.json today:\n{today}\n", hexadecimal(&written));
-    assert_eq!(stored, hexadecimal(&written), "{new_files}");
+    let new_files = format!("{name}.hex today:\n{}\n{name}.json today:\n{today}\n", lines_of(&written));
+    assert_eq!(stored, lines_of(&written), "{new_files}");
     let old = read(&bytes(&stored));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
     assert_eq!(json, shown(&old), "{new_files}");
@@ -137,7 +128,7 @@ fn shown_value(kind: &'static Kind, value: &Value) -> serde_json::Value {
         (_, Value::Code(code)) => json!({"number": code.number.0, "edition": code.edition.0}),
         (_, Value::Reference(reference)) => json!({"kind": reference.kind.name(), "id": reference.id.0}),
         (_, Value::ConsentId(id)) => json!(id.to_string()),
-        (_, Value::Photo(photo)) => json!({"sha256": hexadecimal(&photo.digest.0).trim(), "length": photo.length}),
+        (_, Value::Photo(photo)) => json!({"sha256": hexadecimal::encode(&photo.digest.0), "length": photo.length}),
         (_, other) => panic!("{other:?} in a {kind:?}"),
     }
 }

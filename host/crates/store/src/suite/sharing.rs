@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::record::samples;
-use crate::shared::{Lease, Shared, Take};
+use crate::shared::Shared;
+use daftar_domain::call_counts::Wanted;
 use daftar_domain::deployment::Setting;
 
 use super::*;
@@ -16,10 +17,10 @@ pub struct Process {
 }
 
 pub async fn a_count_has_a_limit_and_unused_calls_are_released(one: Process, other: Process) {
-    let take = Take { least: 1, most: 7, limit: 100 };
+    let wanted = |least, most| Wanted { least, most };
     let takers = (0..20).map(|number| {
         let process = if number % 2 == 0 { one.clone() } else { other.clone() };
-        tokio::spawn(async move { process.shared.take("limit/a/", take).await.unwrap().taken })
+        tokio::spawn(async move { process.shared.take("limit/a/", wanted(1, 7), 100).await.unwrap().taken })
     });
     let mut sum = 0;
     for taker in takers.collect::<Vec<_>>() {
@@ -27,32 +28,31 @@ pub async fn a_count_has_a_limit_and_unused_calls_are_released(one: Process, oth
     }
     assert_eq!(sum, 100);
     one.shared.give_back("limit/a/", 10).await.unwrap();
-    let all_or_nothing = Take { least: 11, most: 20, limit: 100 };
-    assert_eq!(other.shared.take("limit/a/", all_or_nothing).await.unwrap().taken, 0);
-    let taken = other.shared.take("limit/a/", Take { least: 5, most: 20, limit: 100 }).await.unwrap();
+    let refused = other.shared.take("limit/a/", wanted(11, 20), 100).await.unwrap();
+    assert_eq!(refused.taken, 0, "all or nothing");
+    let taken = other.shared.take("limit/a/", wanted(5, 20), 100).await.unwrap();
     assert_eq!((taken.taken, taken.count), (10, 100));
     assert_eq!(one.store.counter("limit/a/").await.unwrap(), Some(100), "it is one of the store's counters");
     one.shared.give_back("limit/a/", 1_000).await.unwrap();
     assert_eq!(one.store.counter("limit/a/").await.unwrap(), Some(0));
-    let beyond = Take { least: 1, most: 5, limit: 0 };
-    assert_eq!(other.shared.take("limit/b/", beyond).await.unwrap().taken, 0);
+    assert_eq!(other.shared.take("limit/b/", wanted(1, 5), 0).await.unwrap().taken, 0);
 }
 
 pub async fn a_minute_is_reserved_once_and_a_new_limit_keeps_used_calls(one: Process, other: Process) {
-    let ask = |per_minute, least, most| Lease { per_minute, least, most };
+    let wanted = |least, most| Wanted { least, most };
     // The number of calls refilled in the meantime is unknown, but small.
-    let first = one.shared.lease("client/a", ask(60, 1, 50)).await.unwrap();
-    assert_eq!((first.calls, first.left), (50, 10));
+    let first = one.shared.lease("client/a", wanted(1, 50), 60).await.unwrap();
+    assert_eq!(first.taken, 50);
     assert!(first.until_full <= Duration::from_secs(50) && first.until_full > Duration::from_secs(49));
-    assert_eq!(other.shared.lease("client/a", ask(60, 60, 60)).await.unwrap().calls, 0, "all or nothing");
-    let rest = other.shared.lease("client/a", ask(60, 1, 50)).await.unwrap();
-    assert!(rest.calls >= 10 && rest.left == 0, "{rest:?}");
-    let raised = one.shared.lease("client/a", ask(600_000, 1, 1_000_000)).await.unwrap();
-    assert!((599_900..600_000).contains(&raised.calls), "{raised:?}");
-    assert_eq!(one.shared.lease("client/b", ask(1, 1, 1)).await.unwrap().calls, 1);
-    assert_eq!(other.shared.lease("client/b", ask(1, 1, 1)).await.unwrap().calls, 0);
+    assert_eq!(other.shared.lease("client/a", wanted(60, 60), 60).await.unwrap().taken, 0, "all or nothing");
+    let rest = other.shared.lease("client/a", wanted(1, 50), 60).await.unwrap();
+    assert!(rest.taken >= 10 && rest.until_full > Duration::from_secs(59), "{rest:?}");
+    let raised = one.shared.lease("client/a", wanted(1, 1_000_000), 600_000).await.unwrap();
+    assert!((599_900..600_000).contains(&raised.taken), "{raised:?}");
+    assert_eq!(one.shared.lease("client/b", wanted(1, 1), 1).await.unwrap().taken, 1);
+    assert_eq!(other.shared.lease("client/b", wanted(1, 1), 1).await.unwrap().taken, 0);
     one.shared.forget_full_minutes().await.unwrap();
-    assert_eq!(other.shared.lease("client/b", ask(1, 1, 1)).await.unwrap().calls, 0, "it is not full again");
+    assert_eq!(other.shared.lease("client/b", wanted(1, 1), 1).await.unwrap().taken, 0, "it is not full again");
 }
 
 pub async fn a_sliding_window_counts_the_calls_of_all_processes(one: Process, other: Process) {

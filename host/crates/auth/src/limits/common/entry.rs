@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
-use super::{OfWindow, Wanted};
-use crate::limits::allowance::{Window, cell_ns, nanoseconds};
+use crate::limits::allowance::{Window, nanoseconds};
 use crate::limits::bucket::{Calls, TimeReading, until_tomorrow};
 use crate::limits::day::block;
 use crate::limits::shards::KeyEntry;
 use crate::limits::{Decision, Quota, RateHeaders, Refill, Refusal};
+use daftar_domain::call_counts::{OfWindow, Wanted, cell_ns};
 
 /// The divisor of a minute that gives the largest chunk.
 const CHUNK_PART: u32 = 20;

@@ -10,10 +10,11 @@ use jiff::SignedDuration;
 use jiff::civil::Date;
 use proptest::prelude::*;
 
-use crate::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
+use crate::limits::common::CommonCounts;
 use crate::limits::day::block;
 use crate::limits::fixtures::{address, client, refusal};
 use crate::limits::{Limits, Refusal, TOKEN_QUOTA};
+use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, Wanted};
 use daftar_domain::context::{Clock, FakeClock};
 use daftar_domain::error::Cause;
 

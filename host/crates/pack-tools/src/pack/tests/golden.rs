@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::folder::PackFolder;
 use crate::pack::{blob, check};
+use daftar_domain::hexadecimal;
 
 const SETTINGS: &str = r#"
 name = "sample"
@@ -55,7 +56,7 @@ fn example() -> Vec<u8> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plugins/codelist/tests/data/sample.hex");
     let text = std::fs::read_to_string(file).unwrap();
     let digits = text.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
-    digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+    hexadecimal::decode(&digits.collect::<String>()).unwrap()
 }
 
 #[test]

@@ -20,8 +20,8 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::partition::{Partition, PartitionDependencies, Partitions, ReadSnapshot};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot, SnapshotSource};
 
 /// Records per query.
 const RECORDS_AT_ONCE: usize = 4_096;
@@ -37,7 +37,9 @@ const RECORD_BYTES: u64 = 250;
 /// A partitioned register and the partitions that this process caches.
 pub struct PartedRegister {
     /// The source of the partitions.
-    pub partitions: Arc<dyn Partitions>,
+    pub(super) source: Arc<dyn SnapshotSource>,
+    /// Number of keys in a partition.
+    pub(super) partition_keys: u32,
     bytes_max: u64,
     /// The cached partitions, the most recently used last.
     cached: Mutex<Vec<Slot>>,
@@ -78,12 +80,12 @@ struct PartitionColumns {
 }
 
 impl PartedRegister {
-    /// Creates a cache of up to about `bytes_max` bytes.
+    /// Creates a cache of partitions with that many keys, of up to about `bytes_max` bytes.
     #[must_use]
-    pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
+    pub fn new(source: Arc<dyn SnapshotSource>, partition_keys: u32, bytes_max: u64) -> Self {
         let (cached, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
         let [previews, layouts] = [1, 1].map(AtomicU64::new);
-        Self { partitions, bytes_max, cached, previews, lanes, layouts }
+        Self { source, partition_keys, bytes_max, cached, previews, lanes, layouts }
     }
 
     /// Returns the number of a preview that begins.

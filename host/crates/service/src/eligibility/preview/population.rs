@@ -28,7 +28,7 @@ use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_index::{RowMarks, SearchLimits, Snapshot};
 use daftar_store::index::Sees;
-use daftar_store::partition::{Partition, ReadSnapshot};
+use daftar_store::snapshot::{Partition, ReadSnapshot, SnapshotReader};
 
 /// The subjects of a preview, by partition.
 #[async_trait::async_trait]
@@ -162,8 +162,8 @@ impl Partitioned {
         actor: &Actor,
     ) -> Result<Self, AppError> {
         let kind = query.kind();
-        let size = register.partitions.partition_keys();
-        let moment = register.partitions.snapshot(actor).await?;
+        let size = register.partition_keys;
+        let moment = register.source.snapshot(SnapshotReader::Preview(actor)).await?;
         let subjects = if query.has_no_conditions() && sees.is_none() {
             all_of(moment.last(kind.record_kind()).await?, size)
         } else {
@@ -201,8 +201,7 @@ impl Parts {
     /// Evaluates the subjects of one partition.
     async fn count(self, inquiry: Arc<Inquiry>, part: Part) -> Result<PartOutcome, Failure> {
         let _lane = self.register.lane().await;
-        let partition =
-            Partition { kind: self.kind, size: self.register.partitions.partition_keys(), number: part.number };
+        let partition = Partition { kind: self.kind, size: self.register.partition_keys, number: part.number };
         let read = self.register.snapshot(&*self.moment, partition, self.preview).await;
         let (snapshot, layout) = read.map_err(AppError::from)?;
         let (first, end) = (partition.keys().start().0, partition.keys().end().0);

@@ -10,13 +10,13 @@ use daftar_store::archive::{ApplyReport, Entry, Held, ItemKind, Mark, OLDEST_AUD
 use daftar_store::record;
 use daftar_store::record::setting::key_bytes;
 
-use super::super::super::audit_row;
-use super::super::super::failure::corrupt;
-use super::super::super::group::Broken;
-use super::super::super::options::BulkLimits;
-use super::super::super::rows::{column, kind_number, number, signed};
-use super::super::super::state::{Locked, code_names};
 use super::filling::Filling;
+use crate::audit_row;
+use crate::failure::corrupt;
+use crate::group::Broken;
+use crate::options::BulkLimits;
+use crate::rows::{column, kind_number, number, signed};
+use crate::state::{Locked, code_names};
 
 /// The last key of each kind, and how many records of it searches count.
 const LAST_ROWS: &str = "SELECT last.id, \

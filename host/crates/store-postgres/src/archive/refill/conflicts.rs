@@ -10,10 +10,10 @@ use deadpool_postgres::Transaction;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordKind, VersionId};
 
-use super::super::super::database::{execute, rows};
-use super::super::super::failure::corrupt;
-use super::super::super::group::Broken;
-use super::super::super::rows::{column, kind_number, signed, slot_cells};
+use crate::database::{execute, rows};
+use crate::failure::corrupt;
+use crate::group::Broken;
+use crate::rows::{column, kind_number, signed, slot_cells};
 
 type Place = (i16, i64);
 /// A record that may have an identifier: kind, system, value, key.

@@ -18,19 +18,19 @@ use daftar_store::record::instant::milliseconds;
 use daftar_store::record::json::CodeNames;
 use daftar_store::record::setting::key_bytes;
 
-use super::super::super::audit_row;
-use super::super::super::codes::{CodeRow, CodeRows};
-use super::super::super::copy::{Table, cell};
-use super::super::super::database::{Values, execute};
-use super::super::super::failure::{Failure, corrupt};
-use super::super::super::feed::{Channel, notify};
-use super::super::super::group::{Broken, Rows};
-use super::super::super::index;
-use super::super::super::options::BulkLimits;
-use super::super::super::rows::{Json, kind_number, signed, slot_cells};
-use super::super::super::state::Locked;
 use super::conflicts::ConflictingRows;
 use super::put_origin;
+use crate::audit_row;
+use crate::codes::{CodeRow, CodeRows};
+use crate::copy::{Table, cell};
+use crate::database::{Values, execute};
+use crate::failure::{Failure, corrupt};
+use crate::feed::{Channel, notify};
+use crate::group::{Broken, Rows};
+use crate::index;
+use crate::options::BulkLimits;
+use crate::rows::{Json, kind_number, signed, slot_cells};
+use crate::state::Locked;
 
 /// First statements of a long transaction.
 pub(super) const BEGIN: &str =

@@ -15,6 +15,7 @@ use daftar_domain::client::ClientId;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::consent::ConsentId;
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::hexadecimal;
 use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::manifest::{ExtensionFieldKind, ExtensionPath};
 use daftar_domain::organization::Organization;
@@ -50,14 +51,6 @@ pub(super) fn decode_fields<T: RecordType>(
         }
         Err(fault) => Err(StoreError::Corrupt { what: called(T::KIND), reason: fault.sentence() }),
     }
-}
-
-/// Decodes hexadecimal digits.
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    let digit = |digit: &u8| char::from(*digit).to_digit(16);
-    let byte = |[first, second]: &[u8; 2]| u8::try_from(digit(first)? << 4 | digit(second)?).ok();
-    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
 /// The members of an object, each a name and the JSON of its value.
@@ -119,7 +112,7 @@ fn take_text(json: &str) -> Option<Cow<'_, str>> {
         return take_string(json);
     }
     let [bytes] = named(json, ["utf8"])?;
-    String::from_utf8(bytes_of(&take_string(bytes?)?)?).ok().map(Cow::Owned)
+    String::from_utf8(hexadecimal::decode(&take_string(bytes?)?)?).ok().map(Cow::Owned)
 }
 
 fn take_boolean(json: &str) -> Option<bool> {
@@ -420,7 +413,8 @@ fn take_unknown(
 ) -> Result<(), Fault> {
     for (name, digits) in members(json).ok_or_else(|| Fault::field(UNKNOWN))? {
         let tag = name.parse().map(Tag).ok().filter(|tag| *tag != MEMBERS).ok_or_else(|| Fault::field(UNKNOWN))?;
-        let bytes = take_string(digits).and_then(|digits| bytes_of(&digits)).ok_or_else(|| Fault::field(UNKNOWN))?;
+        let bytes =
+            take_string(digits).and_then(|digits| hexadecimal::decode(&digits)).ok_or_else(|| Fault::field(UNKNOWN))?;
         let value = match (schema::row(fields, tag), later) {
             (Some(field), _) => {
                 Reader { later }.value(&field.kind, Bytes(&bytes)).map_err(|fault| fault.within(field.name))?
@@ -517,7 +511,7 @@ fn take_single(kind: &Kind, json: &str) -> Option<Value> {
         Kind::ConsentId => Value::ConsentId(ConsentId::parse(&take_string(json)?).ok()?),
         Kind::Photo => {
             let [digest, length] = named(json, ["digest", "length"])?;
-            let digest = PhotoDigest(bytes_of(&take_string(digest?)?)?.try_into().ok()?);
+            let digest = PhotoDigest(hexadecimal::decode(&take_string(digest?)?)?.try_into().ok()?);
             Value::Photo(Box::new(PhotoReference { digest, length: length?.parse().ok()? }))
         }
         Kind::List { .. } | Kind::Struct(_) | Kind::Code(_) | Kind::ModuleCode => return None,

@@ -1,6 +1,5 @@
 //! Writes stored JSON.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 
 use jiff::civil::Date;
@@ -8,6 +7,7 @@ use jiff::civil::Date;
 use daftar_domain::calendar::{Period, format_instant};
 use daftar_domain::code::CodedValue;
 use daftar_domain::extension::{ExtensionContent, ExtensionValue};
+use daftar_domain::hexadecimal;
 use daftar_domain::identifier::Identifier;
 use daftar_domain::record::{Fields, Record, RecordMeta, RecordType};
 use daftar_domain::schema::{self, Field, Kind};
@@ -146,7 +146,7 @@ impl<'n> Writer<'n> {
     }
 
     fn digits(&mut self, bytes: &[u8]) {
-        self.string(&hexadecimal(bytes));
+        self.string(&hexadecimal::encode(bytes));
     }
 
     fn real(&mut self, number: f64) -> Result<(), Fault> {
@@ -251,7 +251,7 @@ impl<'n> Writer<'n> {
             }
             (Kind::ConsentId, Value::ConsentId(id)) => self.print(format_args!("\"{id}\"")),
             (Kind::Photo, Value::Photo(photo)) => {
-                let (digest, length) = (hexadecimal(&photo.digest.0), photo.length);
+                let (digest, length) = (hexadecimal::encode(&photo.digest.0), photo.length);
                 self.print(format_args!("{{\"digest\":\"{digest}\",\"length\":{length}}}"));
             }
             (Kind::List { of, .. }, Value::List(items)) => {
@@ -284,13 +284,4 @@ impl<'n> Writer<'n> {
         self.to.push(b'}');
         Ok(())
     }
-}
-
-/// Writes bytes in hexadecimal digits.
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
-    for byte in bytes {
-        let _written = write!(digits, "{byte:02x}");
-    }
-    digits
 }

@@ -1,14 +1,15 @@
 //! Tests the state of a partition after an interrupted update, and the selection of the cached partitions.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 
 use super::*;
-use daftar_domain::audit::Actor;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta};
 use daftar_domain::search::SubjectQuery;
 use daftar_store::index::Sees;
-use daftar_store::shared::History;
+use daftar_store::snapshot::SnapshotReader;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
 
@@ -81,18 +82,24 @@ impl ReadSnapshot for FakeSnapshot {
     }
 }
 
-/// A source of partitions that the tests never call.
-struct NoPartitions;
+/// A source of snapshots that the tests never call.
+struct NoSource;
 
 #[async_trait::async_trait]
-impl Partitions for NoPartitions {
-    async fn snapshot(&self, _: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
-        panic!("nothing is asked")
+impl SnapshotSource for NoSource {
+    async fn last(&self) -> Result<(History, Sequence), StoreError> {
+        unreachable!()
     }
 
-    fn partition_keys(&self) -> u32 {
-        PARTITION.size
+    async fn snapshot(&self, _: SnapshotReader<'_>) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+        unreachable!()
     }
+
+    async fn heard(&self, _: Duration) {}
+}
+
+fn cache(bytes_max: u64) -> PartedRegister {
+    PartedRegister::new(Arc::new(NoSource), PARTITION.size, bytes_max)
 }
 
 /// Returns the last individual of the partition at a sequence number.
@@ -106,7 +113,7 @@ async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Resul
 async fn a_partition_that_is_partly_updated_is_never_read() {
     let there = |id| Some(RecordId(id));
     for left in [Groups::Fail, Groups::NeverCome] {
-        let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+        let register = cache(u64::MAX);
         assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2));
         // The individuals are applied, then the update is interrupted.
         match left {
@@ -123,7 +130,7 @@ async fn a_partition_that_is_partly_updated_is_never_read() {
 
 #[tokio::test]
 async fn what_another_database_had_at_the_same_number_is_not_shown() {
-    let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+    let register = cache(u64::MAX);
     assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), Some(RecordId(4)));
     for (history, people) in [(1, 3), (2, 2)] {
         // The other timeline has the cached sequence number or a lower one, as after a failover that lost transactions.
@@ -135,7 +142,7 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
 
 #[tokio::test]
 async fn rows_are_other_records_in_a_partition_that_was_read_again() {
-    let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+    let register = cache(u64::MAX);
     let layout = async |sequence, history| {
         let moment = FakeSnapshot { sequence, people: sequence, history, groups: Groups::AreRead };
         register.snapshot(&moment, PARTITION, register.begin()).await.unwrap().1
@@ -152,7 +159,7 @@ async fn rows_are_other_records_in_a_partition_that_was_read_again() {
 #[tokio::test]
 async fn a_register_larger_than_the_cache_is_partly_read_from_it() {
     const PEOPLE: u64 = 8;
-    let register = PartedRegister::new(Arc::new(NoPartitions), 2 * PEOPLE * RECORD_BYTES);
+    let register = cache(2 * PEOPLE * RECORD_BYTES);
     let preview = async |kind| {
         let (mut layouts, number) = (Vec::new(), register.begin());
         for partition in 0..4 {

@@ -1,4 +1,4 @@
-//! The register in partitions, each small enough to be cached in memory.
+//! Snapshots of a register that several processes write, and its partitions, each small enough to be cached in memory.
 //!
 //! A register that no process holds in memory completely is evaluated partition by partition: the subjects of 65,536
 //! consecutive keys with all data that a rule may read about them.
@@ -7,6 +7,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -68,7 +69,7 @@ pub struct PartitionDependencies {
     pub consents: Vec<RecordId>,
 }
 
-/// A snapshot of the register after one write, for its lifetime. Implemented by the backends of [`Partitions`].
+/// A snapshot of the register after one write, for its lifetime. A [`SnapshotSource`] returns it.
 ///
 /// - Atomicity: all reads are of the same state.
 /// - Order: keys come in ascending order.
@@ -123,23 +124,42 @@ pub trait ReadSnapshot: Send + Sync + 'static {
     ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError>;
 }
 
-/// A register in partitions. Implemented by backends that do not keep the complete register in memory.
+/// Reader of a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub enum SnapshotReader<'a> {
+    /// The register in memory of the process. It has one snapshot at a time: a second call waits until the first one is
+    /// dropped.
+    Index,
+    /// A preview of that client. Waits for a limited time if the client uses its share of the snapshots, or all are in
+    /// use.
+    Preview(&'a Actor),
+}
+
+/// The source of snapshots of a register that several processes write, and of notifications of their writes. A backend
+/// with a shared register implements it; the store of a single process passes all changes to its
+/// [`ChangeSink`](super::ChangeSink).
 ///
-/// - Atomicity: all reads of one snapshot are of the same state.
-/// - Order: that of [`ReadSnapshot`].
+/// - Atomicity: a snapshot contains each write completely or not at all.
+/// - Order: sequence numbers increase within one [`History`]. A snapshot contains every write that was acknowledged
+///   before it was requested.
 /// - Durability: read-only.
-/// - A crash of the process ends its snapshots.
+/// - A crash of the process ends its snapshots, and leaves no trace.
 #[async_trait::async_trait]
-pub trait Partitions: Send + Sync + 'static {
-    /// Returns a snapshot of the current register for a preview of that client. Waits for a limited time if the client
-    /// uses its share of the snapshots, or all are in use.
+pub trait SnapshotSource: Send + Sync + 'static {
+    /// Returns the last write and its timeline. Costs one small query without locks.
     ///
     /// # Errors
-    /// If the store fails, or none is free in time.
-    async fn snapshot(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
+    /// If the store does not respond.
+    async fn last(&self) -> Result<(History, Sequence), StoreError>;
 
-    /// Number of keys in its partitions.
-    fn partition_keys(&self) -> u32;
+    /// Returns a snapshot of the current register.
+    ///
+    /// # Errors
+    /// If the store does not respond, or no snapshot is free in time.
+    async fn snapshot(&self, reader: SnapshotReader<'_>) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
+
+    /// Waits at most that long until a write of any process is notified, or a notification may have been missed.
+    async fn heard(&self, at_most: Duration);
 }
 
 #[cfg(test)]

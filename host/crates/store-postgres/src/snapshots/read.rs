@@ -17,8 +17,8 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
-use daftar_store::partition::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::shared::History;
+use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::{StoreError, record};
 
 use super::super::database::{Database, Link, Values};
@@ -35,7 +35,7 @@ const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET stat
                      BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// An open snapshot.
-pub(in super::super) struct PostgresReadSnapshot {
+pub(super) struct PostgresReadSnapshot {
     link: Arc<Link>,
     sequence: Sequence,
     /// Number of statements without a response.
@@ -53,7 +53,7 @@ enum Held {
 }
 
 /// A connection that snapshots reuse, one at a time.
-pub(in super::super) type Keeping = OwnedMutexGuard<Option<Arc<Link>>>;
+pub(super) type Keeping = OwnedMutexGuard<Option<Arc<Link>>>;
 
 /// Begins the transaction of a snapshot; returns its sequence and timeline.
 async fn begin(link: &Link) -> Result<Row, Failure> {
@@ -82,7 +82,7 @@ impl PostgresReadSnapshot {
     }
 
     /// The current register, on the reused connection, which is opened if missing.
-    pub(in super::super) async fn of_feed(database: &Arc<Database>, mut keeping: Keeping) -> Result<Self, StoreError> {
+    pub(super) async fn for_index(database: &Arc<Database>, mut keeping: Keeping) -> Result<Self, StoreError> {
         let begun = async {
             let link = match keeping.take().filter(|link| !link.client.is_closed()) {
                 Some(link) => link,
