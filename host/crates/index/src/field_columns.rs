@@ -12,10 +12,13 @@ use super::codes::{CodeAt, CodeKey};
 use super::stored::{self, Corrupt};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::code::CodeNumber;
+use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::record::{RecordKind, RecordType};
 use daftar_domain::schema::{self, Field, Kind, Tag};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::value::{Code, Key, Value, Values};
 use daftar_domain::vocabulary::CodedField;
+use daftar_domain::{group, individual};
 
 /// The cell value of the first word in a column: the lower ones are truth values and the missing value.
 const FIRST_WORD: u8 = 3;
@@ -94,6 +97,25 @@ impl ColumnField {
 pub(super) fn column_fields(kind: RecordKind) -> &'static [ColumnField] {
     static FIELDS: LazyLock<[Vec<ColumnField>; 5]> = LazyLock::new(|| RecordKind::ALL.map(read_schema));
     FIELDS.get(kind.place()).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the fields of a kind of record that a register for rules reads ([`Columns::for_rules`]).
+///
+/// [`Columns::for_rules`]: super::Columns::for_rules
+#[must_use]
+pub fn rule_fields(kind: RecordKind) -> FieldSet {
+    let besides: &[Tag] = match kind {
+        RecordKind::Individual => &[individual::ACTIVE.tag()],
+        RecordKind::Group => &[group::ACTIVE.tag(), group::MEMBER.tag()],
+        RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return FieldSet::All,
+    };
+    let is_read = |field: &&Field| {
+        besides.contains(&field.tag)
+            || column_fields(kind).iter().any(|column| column.field == field.tag)
+            || PhraseField::all(kind).any(|phrase| phrase.field() == field.name)
+    };
+    let names = schema::fields(kind).iter().filter(is_read).map(|field| field.name);
+    FieldSet::only(names.filter_map(|name| FieldName::parse(kind.resource(), name).ok()))
 }
 
 fn read_schema(kind: RecordKind) -> Vec<ColumnField> {

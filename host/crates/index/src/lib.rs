@@ -49,6 +49,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
+pub use field_columns::rule_fields;
 pub use gather::Gathered;
 pub use image::Image;
 pub use limits::{RowLimits, SearchLimits};

@@ -14,11 +14,13 @@ use daftar_domain::change::Sequence;
 use daftar_domain::code::{CodeNumber, CodedValue};
 use daftar_domain::eligibility::ColumnValues;
 use daftar_domain::extension::Extension;
+use daftar_domain::field::FieldSet;
 use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::person_name;
-use daftar_domain::record::{Record, RecordId};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind};
+use daftar_domain::schema;
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateOperator, Found, Page, Sorting, SubjectQuery, TextConditions,
@@ -221,7 +223,14 @@ fn a_register_for_rules_contains_only_the_data_of_rules() {
         .with(individual::GENDER, code(2))
         .with(individual::BIRTH_DATE, day("1980-01-02"))
         .with(individual::ADDRESS, vec![address]);
-    let [everything, for_rules] = [Columns::default(), Columns::for_rules()].map(|columns| {
+    let FieldSet::Only(read) = rule_fields(RecordKind::Individual) else { panic!("some fields are not read by rules") };
+    let is_read =
+        |tag| schema::row(schema::fields(RecordKind::Individual), tag).is_some_and(|row| read.contains(row.name));
+    assert!(!is_read(individual::NAME.tag()) && is_read(individual::ADDRESS.tag()));
+    let values = person.values.iter().filter(|(tag, _)| is_read(*tag)).map(|(tag, value)| (tag, value.clone()));
+    let selected = Fields::new(Vec::new(), values.collect(), person.extension.clone());
+    let registers = [(Columns::default(), &person), (Columns::for_rules(), &person), (Columns::for_rules(), &selected)];
+    let [everything, for_rules, of_selected] = registers.map(|(columns, person)| {
         write_individual(&columns, 1, person.clone());
         write_individual(&columns, 2, with_identifiers(&[]).with(individual::ACTIVE, false));
         write_group(&columns, 3, with_members(vec![member(1, Some(7)), member(2, None)]));
@@ -238,6 +247,7 @@ fn a_register_for_rules_contains_only_the_data_of_rules() {
         format!("{columns:?} {members:?} {groups:?} {regions:?} {versions:?} {}", snapshot.individual_count())
     };
     assert_eq!(read_by_rules(&for_rules), read_by_rules(&everything));
+    assert_eq!(read_by_rules(&of_selected), read_by_rules(&everything));
     assert!(read_by_rules(&for_rules).contains("nord"));
     assert_eq!((found(&everything, &by_name(&["haile"])), found(&for_rules, &by_name(&["haile"]))), (vec![1], vec![]));
     assert_eq!((everything.records_using(&[CodeNumber(2)]), for_rules.records_using(&[CodeNumber(2)])), (1, 0));

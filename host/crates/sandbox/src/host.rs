@@ -200,6 +200,7 @@ fn fit_to_log(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::default_limits;
     use daftar_domain::manifest::PluginKind;
 
     fn calls() -> HostCalls {

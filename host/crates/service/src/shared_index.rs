@@ -24,6 +24,7 @@ use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::Opened;
 use daftar_domain::error::causes;
+use daftar_domain::field::FieldSet;
 use daftar_domain::program::Program;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
@@ -395,13 +396,13 @@ async fn readable(
     ids: &[RecordId],
     unreadable: &mut BTreeSet<Place>,
 ) -> Result<Vec<ChangedRecord>, StoreError> {
-    match moment.records(kind, ids).await {
+    match moment.records(kind, ids, &FieldSet::All).await {
         Err(StoreError::Corrupt { .. }) => {}
         read => return read,
     }
     let mut records = Vec::with_capacity(ids.len());
     for id in ids {
-        match moment.records(kind, &[*id]).await {
+        match moment.records(kind, &[*id], &FieldSet::All).await {
             Ok(record) => records.extend(record),
             Err(error @ StoreError::Corrupt { .. }) => {
                 if unreadable.insert((kind, *id)) {

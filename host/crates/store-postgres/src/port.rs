@@ -31,7 +31,7 @@ use daftar_store::{
 use super::audit_writer::AuditJob;
 use super::codes::{PARTS, parts_of};
 use super::failure::{Failure, Meaning, corrupt};
-use super::rows::{Json, column, kind_number, number, record_of, request_of, signed};
+use super::rows::{column, kind_number, number, record_of, request_of, selected_of, signed};
 use super::writer::{JOBS_PER_GROUP_MAX, Job};
 use super::{PostgresStore, sent};
 
@@ -146,8 +146,7 @@ impl Store for PostgresStore {
         let requested: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let mut found = HashMap::with_capacity(ids.len());
         for row in self.database.query(statement, &[&kind_number(kind), &requested]).await? {
-            let (id, json) = (RecordId(number(&row, 0)?), column::<Json<&[u8]>>(&row, 1)?.0);
-            found.insert(id, record::json::decode_selected(kind, id, json, selection.as_ref())?);
+            found.insert(RecordId(number(&row, 0)?), selected_of(kind, &row, selection.as_ref())?);
         }
         Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
     }

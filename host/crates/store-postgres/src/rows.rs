@@ -15,6 +15,7 @@ use daftar_domain::client::ClientId;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::record::fields::Selection;
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
@@ -85,6 +86,15 @@ pub(super) fn name_cells(name: &RequestName) -> (&str, &str, i32) {
 /// The record of a row of its key and its value.
 pub(super) fn record_of(kind: RecordKind, row: &Row) -> Result<ChangedRecord, StoreError> {
     decoded(kind, RecordId(number(row, 0)?), row, 1)
+}
+
+/// As [`record_of`], with the selected fields.
+pub(super) fn selected_of(
+    kind: RecordKind,
+    row: &Row,
+    selection: Option<&Selection>,
+) -> Result<ChangedRecord, StoreError> {
+    record::json::decode_selected(kind, RecordId(number(row, 0)?), column::<Json<&[u8]>>(row, 1)?.0, selection)
 }
 
 /// The record of that kind and key whose stored JSON is in a column.

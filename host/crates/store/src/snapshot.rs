@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::field::FieldSet;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
@@ -101,11 +102,17 @@ pub trait ReadSnapshot: Send + Sync + 'static {
     /// If the store fails.
     async fn dependencies(&self, partition: Partition) -> Result<PartitionDependencies, StoreError>;
 
-    /// Returns the records of one kind with those keys, in order; missing ones are left out.
+    /// Returns the records of one kind with those keys, in order; missing ones are left out. They have at least these
+    /// fields, and their identifiers if these are all fields.
     ///
     /// # Errors
     /// If the store fails or a value cannot be read.
-    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
+    async fn records(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError>;
 
     /// Every program, in the order of their keys.
     ///

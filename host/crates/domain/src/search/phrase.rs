@@ -38,6 +38,12 @@ impl PhraseField {
         Self { field: field.name, part: part.name, tags: (field.tag, part.tag) }
     }
 
+    /// Returns the name of the field that contains the text.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        self.field
+    }
+
     /// Returns the name of the filter.
     #[must_use]
     pub fn name(self) -> String {

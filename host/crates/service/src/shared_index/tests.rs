@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::*;
+use daftar_domain::field::FieldSet;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
@@ -108,7 +109,7 @@ impl ReadSnapshot for FakeSnapshot {
         Ok(PartitionDependencies::default())
     }
 
-    async fn records(&self, _: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+    async fn records(&self, _: RecordKind, ids: &[RecordId], _: &FieldSet) -> Result<Vec<ChangedRecord>, StoreError> {
         if ids.iter().any(|id| self.register.unreadable.contains(&id.0)) {
             return Err(StoreError::Corrupt { what: "individual", reason: "it is damaged".to_owned() });
         }

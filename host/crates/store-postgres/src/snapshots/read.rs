@@ -13,10 +13,12 @@ use tokio_postgres::Row;
 use daftar_domain::audit::Actor;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::fair::{FairSemaphore, Slot};
+use daftar_domain::field::FieldSet;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
+use daftar_store::record::fields::Selection;
 use daftar_store::shared::History;
 use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot};
 use daftar_store::{StoreError, record};
@@ -24,7 +26,7 @@ use daftar_store::{StoreError, record};
 use super::super::database::{Database, Link, Values};
 use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::index;
-use super::super::rows::{column, history, history_of, kind_number, number, record_of, signed};
+use super::super::rows::{column, history, history_of, kind_number, number, record_of, selected_of, signed};
 
 /// Maximum time to wait for a response: longer than a statement may take there.
 const ANSWER_MAX: Duration = Duration::from_secs(150);
@@ -208,13 +210,19 @@ impl ReadSnapshot for PostgresReadSnapshot {
         Ok(PartitionDependencies { individuals, groups, memberships, consents })
     }
 
-    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+    async fn records(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        fields: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let (keys, selection): (Vec<i64>, _) =
+            (ids.iter().map(|id| signed(id.0)).collect(), Selection::of(kind, fields));
         let rows = self.query(RECORDS, &[&kind_number(kind), &keys]).await?;
-        rows.iter().map(|row| record_of(kind, row)).collect()
+        rows.iter().map(|row| selected_of(kind, row, selection.as_ref())).collect()
     }
 
     async fn programs(&self) -> Result<Vec<ChangedRecord>, StoreError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeUri;
+use daftar_domain::field::FieldSet;
 use daftar_domain::record::RecordId;
 use daftar_store::record::samples;
 use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
@@ -169,7 +170,10 @@ async fn writes_of_any_process_are_read_at_one_snapshot() {
     assert_eq!(source.last().await.unwrap(), (before.history(), Sequence(1)));
     create(&one, person(&["urn:x:a|2"])).await;
     assert_eq!((before.sequence(), before.last(RecordKind::Individual).await.unwrap()), (Sequence(1), RecordId(1)));
-    assert_eq!(before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)]).await.unwrap().len(), 1);
+    assert_eq!(
+        before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)], &FieldSet::All).await.unwrap().len(),
+        1
+    );
     drop(before);
     // The connection stays open, without a transaction.
     let after = source.snapshot(SnapshotReader::Index).await.unwrap();

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_index::{Columns, Snapshot};
+use daftar_index::{Columns, Snapshot, rule_fields};
 use daftar_store::StoreError;
 use daftar_store::shared::History;
 use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot, SnapshotSource};
@@ -202,8 +202,9 @@ impl PartitionColumns {
             (RecordKind::ProgramMembership, memberships),
             (RecordKind::Consent, consents),
         ] {
+            let fields = rule_fields(kind);
             for ids in ids.chunks(RECORDS_AT_ONCE) {
-                let page = moment.records(kind, ids).await?;
+                let page = moment.records(kind, ids, &fields).await?;
                 records += page.len() as u64;
                 columns.load(&page);
             }
@@ -232,7 +233,7 @@ impl PartitionColumns {
         ] {
             let ids: Vec<RecordId> = by_kind.remove(&kind).into_iter().flatten().collect();
             let ids = self.candidates(partition, kind, ids);
-            let mut page = moment.records(kind, &ids).await?;
+            let mut page = moment.records(kind, &ids, &rule_fields(kind)).await?;
             page.retain(|record| self.is_about(partition, record));
             if !page.iter().all(|record| self.can_apply(record)) {
                 return Ok(false);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use super::*;
+use daftar_domain::field::FieldSet;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta};
 use daftar_domain::search::SubjectQuery;
@@ -54,7 +55,12 @@ impl ReadSnapshot for FakeSnapshot {
         })
     }
 
-    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+    async fn records(
+        &self,
+        kind: RecordKind,
+        ids: &[RecordId],
+        _: &FieldSet,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
         let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
         let person = |id: &RecordId| {
             let details = IndividualDetails::default();
