@@ -36,7 +36,7 @@ def shorten_texts(filters):
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
     """What no schema can say: a cursor is had from an answer alone, a key and its reverse exclude each other in `_sort`, and all
-    texts of one filter together have at most 50 words. What the document says in words: with `explain` there are at most 100 subjects."""
+    texts of one filter together have at most 50 words. What the document says in words: with `explain`, and in an evidence bundle, there are at most 100 subjects."""
     mode = case.meta.generation.mode if case.meta is not None else None
     if mode is None or mode.value != "positive":
         return
@@ -44,7 +44,8 @@ def before_call(ctx, case, kwargs):
     tag = (case.headers or {}).get("If-Match")
     if tag is not None and tag != "*" and not str(tag).startswith('"'):
         case.headers["If-Match"] = '"1"'
-    if isinstance(case.body, dict) and case.body.get("explain") is True and isinstance(case.body.get("subjects"), list):
+    is_short = isinstance(case.body, dict) and (case.body.get("explain") is True or case.path.endswith("/$evidence"))
+    if is_short and isinstance(case.body.get("subjects"), list):
         case.body["subjects"] = case.body["subjects"][:100]
     if isinstance(case.body, dict) and isinstance(case.body.get("filter"), dict):
         shorten_texts(case.body["filter"])

@@ -57,7 +57,7 @@ pub struct Validation<'a> {
     #[schema(schema_with = expression)]
     pub expression: Cow<'a, str>,
     /// The eligibility engine, by name; the active one by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The kind of record that it is about; `individual` by default.
@@ -178,7 +178,7 @@ pub struct Evaluation<'a> {
     #[schema(schema_with = expression)]
     pub expression: Option<Cow<'a, str>>,
     /// The eligibility engine of the expression, by name; the active one by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The program whose rule it is.

@@ -21,7 +21,7 @@ pub struct PreviewRequest<'a> {
     #[schema(schema_with = expression)]
     pub compare: Option<Cow<'a, str>>,
     /// The eligibility engine, by name; the active one by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = engine_name)]
     pub engine: Option<Cow<'a, str>>,
     /// The kind of record that the rule is about; `individual` by default.

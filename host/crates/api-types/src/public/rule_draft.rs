@@ -19,14 +19,14 @@ pub struct RuleDraftSent {
     /// The kind of its subjects.
     pub subject: SubjectKind,
     /// Remarks of the author.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = comment)]
     pub comment: Option<String>,
     /// The program that the rule is for, `Program/<system>|<value>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The eligibility engine, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = engine_name)]
     pub engine: Option<String>,
     /// The test cases.
