@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_beside_areas() {
+    fn options_and_areas_are_read() {
         let of = |words: &[&str]| Selection::of(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         let selection = of(&["limits", "--continue", "--only", "replace <"]).unwrap();
         assert_eq!((selection.areas, selection.continues), (vec!["limits".to_owned()], true));
