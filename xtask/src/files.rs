@@ -24,8 +24,13 @@ pub fn hexadecimal(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Copies a file, with its permissions.
+/// Copies a file, with its permissions, unless the copy is equal already.
 pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    let permissions = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.permissions());
+    let is_equal = || fs::read(to).is_ok_and(|present| fs::read(from).is_ok_and(|bytes| bytes == present));
+    if permissions(to) == permissions(from) && is_equal() {
+        return Ok(());
+    }
     if let Some(folder) = to.parent() {
         create_folder(folder)?;
     }

@@ -60,8 +60,10 @@ usage: cargo xtask <command>
   coverage [--fast] [ARGS]
                       run the tests as `test` does, and count the lines that they run; the counts of each crate are in
                       nightly/coverage.md of the target folder
-  mutants [AREA …]    make small defects in the code of access, limits and writes, one at a time, and print those that no test
-                      detects (hours; AREA is visibility, auth, limits, planner or consents)
+  mutants [AREA …] [--continue] [--only REGEX]
+                      make small defects in the code of access, limits and writes, one at a time, and print those that no test
+                      detects (hours; AREA is visibility, auth, limits, planner or consents); --continue leaves out those that
+                      earlier runs detected, --only selects mutants by their names
   nightly [--minutes N]
                       what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
                       power cuts, the model of the register, fuzzing, coverage; the results are in nightly/report.md of the

@@ -119,6 +119,17 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_text_opens_and_a_longer_one_does_not() {
+        let (_folder, seal) = seal();
+        for (bytes, length, is_opened) in
+            [(23 * BLOCK_BYTES - 1, SEALED_BYTES_MAX, true), (23 * BLOCK_BYTES, 2_086, false)]
+        {
+            let sealed = seal.seal(b"one", &vec![7; bytes]).unwrap();
+            assert_eq!((sealed.len(), seal.open(b"one", &sealed).is_some()), (length, is_opened));
+        }
+    }
+
+    #[test]
     fn reveals_only_the_number_of_blocks() {
         let (_folder, seal) = seal();
         let length = |bytes: usize| seal.seal(b"one", &vec![b'x'; bytes]).unwrap().len();

@@ -166,6 +166,12 @@ mod tests {
         assert_eq!(verify_with((&id, &other_public), b"decided", &seal), Err(SealFault::Mismatch));
         assert_eq!(verify_with((&id, "?"), b"decided", &seal), Err(SealFault::Mismatch));
         assert_eq!(verify_with((&other_id, &public), b"decided", &seal), Err(SealFault::UnknownKey));
+        // The id is not signed.
+        let (_, signature) = seal.split_once('.').unwrap();
+        for (length, expected) in [(64, Ok(())), (65, Err(SealFault::Mismatch))] {
+            let id = "k".repeat(length);
+            assert_eq!(verify_with((&id, &public), b"decided", &format!("{id}.{signature}")), expected, "{length}");
+        }
     }
 
     #[test]

@@ -407,7 +407,8 @@ mod tests {
             let error = parse_text(&text).err().unwrap();
             assert!(error.contains(reason), "{error} should contain {reason}");
         }
-        assert_eq!(parse_text(&file(&[key("a", at, GOOD), key("b", at, GOOD)].join(","))).unwrap().len(), 2);
+        let most: Vec<String> = (0..KEYS_MAX).map(|number| key(&format!("a-b_{number}"), at, GOOD)).collect();
+        assert_eq!(parse_text(&file(&most.join(","))).unwrap().len(), KEYS_MAX);
     }
 
     #[test]
@@ -463,6 +464,9 @@ mod key_strength_tests {
         // The last byte equals the first, as in one of 256 random keys.
         let same_ends = [&random[..31], &random[..1]].concat();
         check_strength(&same_ends).unwrap();
+        let places = (0..40).map(|place| (place * (place + 1) / 2 + place / 16) % 8);
+        let eight_bytes: Vec<u8> = places.map(|place: usize| [200, 1, 77, 3, 9, 150, 33, 128][place]).collect();
+        check_strength(&eight_bytes).unwrap();
         check_strength(b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a6978").unwrap();
     }
 }

@@ -123,6 +123,7 @@ mod tests {
         assert_eq!((files.len(), made), (FILES.len(), FILES.len()), "list the new key file here");
 
         assert_eq!(check_all(other.path()).unwrap_err(), "`keys/token.json` is missing");
+        assert_eq!(missing_from(&[TOKEN_KEY_FILE.to_owned()]), Some(HASH_KEY_FILE));
         for (name, text) in &files {
             assert!(put(other.path(), name, text).unwrap());
             assert!(!put(other.path(), name, text).unwrap(), "the file exists");
@@ -130,6 +131,21 @@ mod tests {
             assert_eq!(fs::read(one.path().join(&path)).unwrap(), fs::read(other.path().join(&path)).unwrap());
         }
         check_all(other.path()).unwrap();
+    }
+
+    #[test]
+    fn every_key_file_is_described() {
+        let folder = tempfile::tempdir().unwrap();
+        let described = || {
+            let files = look(folder.path()).into_iter();
+            files.map(|file| (file.is_signing, file.newest.map_err(drop))).collect::<Vec<_>>()
+        };
+        assert_eq!(described(), [(true, Ok(None)), (false, Ok(None)), (false, Ok(None)), (false, Ok(None))]);
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        KeyRing::load_or_create(folder.path(), 86_400, now).unwrap();
+        SecretHasher::load_or_create(folder.path(), now).unwrap();
+        fs::write(folder.path().join(KEY_FOLDER).join(HASH_KEY_FILE), "{}").unwrap();
+        assert_eq!(described()[..2], [(true, Ok(Some(now))), (false, Err(()))]);
     }
 
     #[test]

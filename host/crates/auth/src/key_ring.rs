@@ -218,7 +218,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         }
         if keys.all().filter(|key| key.is_accepted(now)).count() >= M::RETAINED_MAX {
             let stored_max = M::RETAINED_MAX;
-            let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
+            // There are no other keys: a set has at most as many.
+            let until = keys.all().filter_map(|key| key.accepted_until()).min();
             return Err(match until {
                 Some(until) => RotationError::Full { stored_max, until },
                 None => RotationError::FullForGood { stored_max, path: self.path.clone() },

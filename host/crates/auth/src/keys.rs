@@ -264,6 +264,7 @@ mod tests {
         let names = [&newest, &unknown, &second, &first].map(|key| key.id.clone());
         let keys = TokenKeys::new(&[newest, unknown, second, first]).unwrap();
         assert_eq!(keys.current().id(), names[0]);
+        assert_eq!((keys.current().created_at(), keys.current().public_key()), (at(400), None));
         let accepted_until = |name: &str| keys.all().find(|key| key.id() == name).unwrap().accepted_until();
         let month_s = i64::try_from(TOKEN_LIFETIME_S_MAX).unwrap();
         assert_eq!(accepted_until(&names[0]), None);

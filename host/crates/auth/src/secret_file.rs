@@ -287,5 +287,41 @@ mod tests {
         fs::write(&path, [0xff]).unwrap();
         assert!(matches!(read(&path), Err(SecretFileError::NotText(_))));
         assert!(matches!(prepare_folder(&path), Err(SecretFileError::NotAFolder(_))));
+        fs::write(&path, vec![b'x'; FILE_BYTES_MAX as usize]).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap().expose_secret().len() as u64, FILE_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_error_names_the_operation_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        create(&path, &secret("x")).unwrap();
+        let action = |failed: SecretFileError| match failed {
+            SecretFileError::Io { action, .. } => action,
+            other => panic!("{other}"),
+        };
+        // A file is not a folder, nor is a missing one, and no file system has such a long name.
+        assert_eq!(action(read(&path.join("b")).unwrap_err()), "inspect");
+        assert_eq!(action(prepare_folder(&folder.path().join("b/c")).unwrap_err()), "create the folder");
+        assert_eq!(action(create(&folder.path().join("c".repeat(300)), &secret("x")).unwrap_err()), "write");
+    }
+
+    #[test]
+    fn a_file_without_a_folder_is_in_the_working_folder() {
+        for (path, folder) in [("a", "."), ("a/b", "a"), ("/a", "/"), ("/a/b", "/a")] {
+            assert_eq!(folder_of(Path::new(path)), Path::new(folder));
+        }
+    }
+
+    #[test]
+    fn a_stamp_changes_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert_eq!(FileStamp::of(&path), None);
+        create(&path, &secret("x")).unwrap();
+        let stamp = FileStamp::of(&path);
+        assert!(stamp.is_some() && FileStamp::of(&path) == stamp);
+        replace(&path, &secret("y")).unwrap();
+        assert_ne!(FileStamp::of(&path), stamp);
     }
 }

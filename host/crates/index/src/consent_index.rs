@@ -214,20 +214,24 @@ impl ConsentIndex {
     }
 
     fn given(&mut self, details: &ConsentDetails) -> Given {
-        let purpose = details.get(consent::PURPOSE).filter(|purpose| !purpose.trim().is_empty());
-        let fields: Vec<String> = details.items(consent::FIELD_NAMES).map(str::to_owned).collect();
-        let fields = details.has(consent::FIELD_NAMES).then_some(fields);
         let (opens_subject, opens_memberships) = opens(details);
         Given {
             id: details.id(),
             organization: self.names.number_organization(details.grantee()),
-            purpose: purpose.map_or(ANY_PURPOSE, |purpose| self.names.number_purpose(purpose)),
-            fields: self.names.number_fields(fields.as_deref()),
+            purpose: purpose_of(details).map_or(ANY_PURPOSE, |purpose| self.names.number_purpose(purpose)),
+            fields: self.names.number_fields(fields_of(details).as_deref()),
             first: Day(details.effective_date()),
             last: details.get(consent::EXPIRY_DATE).map(Day),
             opens_subject,
             opens_memberships,
         }
+    }
+
+    /// Returns the class of a consent; `None` if one of its names has no number.
+    fn class_of_record(&self, details: &ConsentDetails) -> Option<Class> {
+        let organization = self.names.organization(details.grantee())?;
+        let purpose = purpose_of(details).map_or(Some(ANY_PURPOSE), |purpose| self.names.purpose(purpose))?;
+        Some(Class { organization, purpose, fields: self.names.number_of_fields(fields_of(details).as_deref())? })
     }
 
     fn given_of(&self, subject: SubjectReference) -> impl Iterator<Item = &Given> {
@@ -278,6 +282,7 @@ impl ConsentIndex {
         let Some(given) = self.given.get(&(details.subject(), consent.id)) else { return details.is_withdrawn() };
         !details.is_withdrawn()
             && given.id == details.id()
+            && given.classes().last() == self.class_of_record(details)
             && given.first == Day(details.effective_date())
             && given.last == details.get(consent::EXPIRY_DATE).map(Day)
             && (given.opens_subject, given.opens_memberships) == opens(details)
@@ -287,6 +292,17 @@ impl ConsentIndex {
     pub(super) fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
         self.beneficiaries.get(&membership).copied()
     }
+}
+
+/// Returns the purpose of a consent; `None` for any.
+fn purpose_of(details: &ConsentDetails) -> Option<&str> {
+    details.get(consent::PURPOSE).filter(|purpose| !purpose.trim().is_empty())
+}
+
+/// Returns the names of the fields of a consent; `None` for all.
+fn fields_of(details: &ConsentDetails) -> Option<Vec<String>> {
+    let names = details.items(consent::FIELD_NAMES).map(str::to_owned);
+    details.has(consent::FIELD_NAMES).then(|| names.collect())
 }
 
 /// Returns whether a consent grants access to the subject's own record, and to its program memberships.

@@ -20,6 +20,9 @@
 //! **Invariant:** an identifier is resolved among the visible records only, so that a hidden record neither replaces a
 //! visible one nor makes it ambiguous.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 use std::sync::Arc;

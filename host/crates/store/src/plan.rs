@@ -173,3 +173,78 @@ impl<'p, P: Present> Planner<'p, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+    use daftar_domain::extension::Extension;
+    use daftar_domain::idempotency::IdempotencyKey;
+    use daftar_domain::identifier::Identifier;
+    use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::program::{PROGRAMS_MAX, ProgramDetails};
+    use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipDetails};
+    use daftar_domain::record::VersionId;
+    use daftar_domain::value::{Reference, Values};
+
+    fn write(operations: Vec<Operation>) -> Write {
+        Write { at: Timestamp::UNIX_EPOCH, source: None, operations, audit: Vec::new(), read_set: Vec::new() }
+    }
+
+    fn person() -> IndividualDetails {
+        let identifier = Identifier { key: IdentifierKey::parse("urn:x:a|1").unwrap(), period: None };
+        IndividualDetails::new(vec![identifier], Values::default(), Extension::default())
+    }
+
+    #[test]
+    fn only_programs_are_limited_and_only_in_complete_writes() {
+        let (present, mut recent) = (Records::default(), Recent::default());
+        let planner = Planner::new(&present, Last::all(PROGRAMS_MAX), &mut recent);
+        let program = || write(vec![Operation::create(ProgramDetails::default())]);
+        assert!(matches!(planner.plan(program(), None), Err(StoreError::LimitReached(_))));
+        planner.plan(write(vec![Operation::create(person())]), None).unwrap();
+        Planner::of_parts(&present, Last::pending()).plan(program(), None).unwrap();
+    }
+
+    #[test]
+    fn unchanged_owners_are_not_written_again() {
+        let (present, mut recent) = (Records::default(), Recent::default());
+        let mut planner = Planner::new(&present, Last::default(), &mut recent);
+        let created = planner.plan(write(vec![Operation::create(person())]), None).unwrap();
+        assert_eq!(created.outcome.owners.len(), 1);
+        planner.accept(&created);
+        let update = write(vec![Operation::update(RecordId(1), VersionId::FIRST, person())]);
+        assert!(planner.plan(update, None).unwrap().outcome.owners.is_empty());
+    }
+
+    #[test]
+    fn a_membership_that_moves_releases_its_slot() {
+        let membership = |program: u64| {
+            let reference = |kind, id| Reference { kind, id: RecordId(id) };
+            ProgramMembershipDetails::default()
+                .with(program_membership::PROGRAM, reference(RecordKind::Program, program))
+                .with(program_membership::BENEFICIARY, reference(RecordKind::Individual, 1))
+                .with(program_membership::STATUS, MembershipStatus::Enrolled)
+        };
+        let (present, mut recent) = (Records::default(), Recent::default());
+        let mut planner = Planner::new(&present, Last::default(), &mut recent);
+        let created = planner.plan(write(vec![Operation::create(membership(1))]), None).unwrap();
+        planner.accept(&created);
+        let update = write(vec![Operation::update(RecordId(1), VersionId::FIRST, membership(2))]);
+        let moved = planner.plan(update, None).unwrap().outcome.open_memberships;
+        let holders = [1, 2].map(|program| moved.get(&membership(program).slot()).copied());
+        assert_eq!(holders, [Some(None), Some(Some(RecordId(1)))]);
+    }
+
+    #[test]
+    fn the_time_of_an_idempotency_record_is_stored_in_milliseconds() {
+        let (present, mut recent) = (Records::default(), Recent::default());
+        let planner = Planner::new(&present, Last::default(), &mut recent);
+        let client = ClientId::parse("c").unwrap();
+        let name = RequestName { client, key: IdempotencyKey::parse("k").unwrap(), part: 0 };
+        let at = Timestamp::from_microsecond(1_999).unwrap();
+        let request = IdempotentRequest { name: name.clone(), digest: [0; 32], at, responses: Vec::new() };
+        let planned = planner.plan(write(Vec::new()), Some(request)).unwrap();
+        assert_eq!(planned.outcome.remembered[&name].at, Timestamp::from_millisecond(1).unwrap());
+    }
+}

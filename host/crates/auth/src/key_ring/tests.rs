@@ -127,6 +127,7 @@ fn a_crash_before_the_new_key_signs_leaves_both_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let dying = ring(&folder, 0);
     let rotation = dying.prepare(None, at(5)).unwrap();
+    assert_eq!(rotation.replaced_id(), dying.load().current().id());
     let new = rotation.new_id().to_owned();
     dying.carry_out(rotation, at(5)).unwrap();
     // The last token of the old process, which did not know of the new key.
@@ -163,6 +164,9 @@ fn a_longer_earlier_lifetime_is_respected() {
     assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), Some(at(3 + 7 * DAY + MARGIN)));
     rotate(&shorter, 3);
     assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs no longer-lived tokens");
+    let written = FileStamp::of(&file(&folder));
+    drop(KeyRing::load_or_create(folder.path(), 60, at(4)).unwrap());
+    assert_eq!(FileStamp::of(&file(&folder)), written, "an equal lifetime is recorded already");
 }
 
 #[test]
@@ -219,6 +223,25 @@ fn two_concurrent_rotations_do_not_lose_a_key() {
         "it replaces a key that no longer signs"
     );
     assert_eq!(ids(&ring).len(), 2);
+}
+
+#[test]
+fn a_reload_of_all_keys_reports_a_rotation_of_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let rings = || {
+        let decisions = DecisionKeyRing::load_or_create(folder.path(), at(0)).unwrap();
+        SigningKeyRings { tokens: Arc::new(ring(&folder, 0)), decisions: Arc::new(decisions) }
+    };
+    let (one, other) = (rings(), rings());
+    for (now, of_tokens, of_decisions) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
+        if of_tokens {
+            rotate(&one.tokens, now);
+        }
+        if of_decisions {
+            one.decisions.carry_out(one.decisions.prepare(None, at(now)).unwrap(), at(now)).unwrap();
+        }
+        assert_eq!(other.reload().unwrap(), of_tokens || of_decisions, "{now}");
+    }
 }
 
 #[test]

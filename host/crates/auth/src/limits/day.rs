@@ -197,8 +197,30 @@ mod tests {
         }
         count.count(1);
         assert_eq!(count.plan_ahead(10_000), DayPlan::Reserve(27));
-        assert_eq!(count.plan_ahead(16), DayPlan::Nothing, "the whole limit is reserved");
+        count.count(1);
         assert_eq!(count.plan_ahead(159), DayPlan::Nothing, "limits with small blocks do not plan ahead");
+        for (reserved, used, limit, expected) in [
+            (160, 157, 160, DayPlan::Nothing),
+            (160, 157, 161, DayPlan::Reserve(161)),
+            (1_000, 749, 10_000_000, DayPlan::Nothing),
+            (1_000, 750, 10_000_000, DayPlan::Reserve(1_749)),
+        ] {
+            let mut count = DayCount::unknown(today);
+            count.loaded(today, 0);
+            count.reserved(today, reserved);
+            count.count(used);
+            assert_eq!(count.plan_ahead(limit), expected, "{used} of {reserved}, limit {limit}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_dropped_when_the_disk_has_it_or_its_day_is_over() {
+        let today = day("2026-03-01");
+        let mut count = DayCount::unknown(today);
+        count.loaded(today, 4);
+        assert!(count.is_exact_on_disk(today));
+        count.reserved(today, 16);
+        assert!(!count.is_exact_on_disk(today) && count.is_exact_on_disk(day("2026-03-02")));
     }
 
     #[test]
@@ -211,8 +233,11 @@ mod tests {
         count.roll(second);
         assert_eq!((count.plan(50, 1), count.remaining(50)), (DayPlan::Load, 50));
         count.loaded(second, 3);
+        count.reserved(first, 40);
+        assert_eq!(count.plan(50, 1), DayPlan::Reserve(8), "a reservation of another day is ignored");
         count.roll(first);
         assert_eq!((count.plan(50, 1), count.remaining(50)), (DayPlan::Load, 47));
+        assert!(!count.is_exact_on_disk(first), "the calls of the later day are on disk there only");
         count.loaded(second, 9);
         assert_eq!(count.plan(50, 1), DayPlan::Load, "values of another day are ignored");
         count.loaded(first, 40);

@@ -251,12 +251,13 @@ mod tests {
         Reader::Client(ClientId::parse(name).unwrap())
     }
 
-    /// A test double with this many bytes to close.
+    /// A test double with this many bytes to close, and the requested bytes of each call.
     #[derive(Debug)]
-    struct Slow(Mutex<u64>);
+    struct Slow(Mutex<u64>, Mutex<Vec<u64>>);
 
     impl ClosesSlowest for Slow {
         fn close_slowest(&self, bytes: u64) -> bool {
+            self.1.lock().unwrap().push(bytes);
             let mut left = self.0.lock().unwrap();
             let is_enough = *left >= bytes;
             *left = left.saturating_sub(bytes);
@@ -270,6 +271,7 @@ mod tests {
         let (one, other) = (reader("one"), reader("other"));
         let first = memory.reserve(&one, 5 * MIB).expect("the only response, however large");
         assert!(!memory.admits(&one) && memory.admits(&other));
+        assert!(!memory.admits(&one), "rejected again");
         assert_eq!(memory.reserve(&one, 1).err(), Some(MemoryBound::Client));
         let _other = memory.reserve(&other, MIB).unwrap();
         first.release(4 * MIB);
@@ -282,7 +284,7 @@ mod tests {
         drop((first, second, error));
         let usage = memory.usage();
         assert_eq!((usage.bytes, usage.clients), (MIB, 1));
-        assert_eq!(usage.refused, [("client", 4), ("total", 0)]);
+        assert_eq!(usage.refused, [("client", 5), ("total", 0)]);
     }
 
     #[test]
@@ -290,13 +292,33 @@ mod tests {
         let memory = memory(10, 10);
         let first = memory.reserve(&reader("one"), 9 * MIB).unwrap();
         assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total), "nothing is slow");
-        let slow: Arc<dyn ClosesSlowest> = Arc::new(Slow(Mutex::new(MIB)));
+        let slow: Arc<dyn ClosesSlowest> = Arc::new(Slow(Mutex::new(MIB), Mutex::default()));
         memory.set_closes_slowest(Arc::downgrade(&slow));
         assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok(), "one megabyte above the limit was closed");
         assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total));
         drop(first);
         assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok());
         assert_eq!(memory.usage().refused, [("client", 0), ("total", 2)]);
+    }
+
+    #[test]
+    fn connections_are_closed_for_a_response_that_is_sent_in_any_case() {
+        let memory = memory(10, 10);
+        let slow = Arc::new(Slow(Mutex::new(MIB), Mutex::default()));
+        let closes: Arc<dyn ClosesSlowest> = slow.clone();
+        memory.set_closes_slowest(Arc::downgrade(&closes));
+        let first = memory.reserve_always(&reader("one"), 10 * MIB);
+        let second = memory.reserve_always(&reader("other"), 7);
+        assert_eq!(*slow.1.lock().unwrap(), [7], "only if the limit is exceeded");
+        assert_eq!((first.bytes(), second.bytes()), (10 * MIB, 7));
+        assert_eq!(memory.usage().bytes, 10 * MIB + 7);
+    }
+
+    #[test]
+    fn an_empty_response_leaves_nothing_behind() {
+        let memory = memory(10, 10);
+        drop(memory.reserve(&reader("one"), 0).unwrap());
+        assert_eq!(memory.usage().clients, 0);
     }
 
     #[test]

@@ -139,3 +139,51 @@ impl<K: Eq + Hash, E: KeyEntry> Keys<K, E> {
         self.entries.len() < keys_max
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use jiff::civil::date;
+
+    /// An entry that is idle from this time on, in nanoseconds.
+    struct IdleFrom(u64);
+
+    impl KeyEntry for IdleFrom {
+        fn is_idle(&self, moment: TimeReading) -> bool {
+            moment.steady_ns >= self.0
+        }
+    }
+
+    fn at(steady_ns: u64) -> TimeReading {
+        TimeReading { now: Timestamp::UNIX_EPOCH, today: date(1970, 1, 1), steady_ns }
+    }
+
+    #[test]
+    fn idle_keys_are_evicted_from_a_full_shard_at_most_once_a_second() {
+        let mut keys = Keys { entries: HashMap::from([(1, IdleFrom(0)), (2, IdleFrom(0))]), evict_at_ns: 0 };
+        assert!(keys.make_space(3, at(1)));
+        assert_eq!(keys.entries.len(), 2, "the shard is not full");
+        keys.entries.insert(3, IdleFrom(u64::MAX));
+        assert!(keys.make_space(3, at(1)));
+        assert_eq!(keys.entries.len(), 1, "the other keys were idle");
+        keys.entries.extend([(1, IdleFrom(0)), (2, IdleFrom(0))]);
+        assert!(!keys.make_space(3, at(EVICTION_PAUSE_NS)));
+        assert!(keys.make_space(3, at(EVICTION_PAUSE_NS + 1)));
+    }
+
+    #[test]
+    fn a_shard_with_few_keys_left_releases_memory() {
+        let shards: Shards<usize, IdleFrom> = Shards::new("test", 0);
+        let shard = shards.iter().next().unwrap();
+        let capacity = || shard.lock().entries.capacity();
+        for key in 0..250 {
+            shard.with(&key, || IdleFrom(0), |_| ());
+        }
+        let before = capacity();
+        shards.retain(|key, _| *key < before / 4);
+        assert!(capacity() > before / 2);
+        shards.retain(|key, _| *key < before / 8);
+        assert!(capacity() < before / 2);
+    }
+}

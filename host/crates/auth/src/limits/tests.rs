@@ -239,6 +239,16 @@ async fn idle_keys_are_dropped_and_their_counts_are_not() {
 }
 
 #[tokio::test]
+async fn usage_counts_keys_and_rejections() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.allowed(&client("c", Some(1), None), 3).await, 1);
+    let [token, clients, ..] = fixture.limits.usage();
+    assert_eq!((token.bucket, token.keys, token.keys_max), ("token", 0, 1_120_000));
+    assert_eq!((clients.bucket, clients.keys), ("client", 1));
+    assert_eq!(clients.refused, [("minute", 2), ("day", 0), ("at_capacity", 0)]);
+}
+
+#[tokio::test]
 async fn a_key_is_not_dropped_while_its_calls_are_reserved() {
     let fixture = Fixture::new();
     let client = client("a", Some(1_000), Some(40));

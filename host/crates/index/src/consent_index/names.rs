@@ -59,7 +59,7 @@ impl Names {
 
     /// Returns the number of a list of fields, assigning one if it has none.
     pub(super) fn number_fields(&mut self, names: Option<&[String]>) -> u32 {
-        let names: FieldNames = names.map(|names| sorted_once(names.iter().cloned()).into());
+        let names = sorted_names(names);
         if let Some(number) = self.numbers_of_fields.get(&names) {
             return *number;
         }
@@ -67,6 +67,11 @@ impl Names {
         self.numbers_of_fields.insert(names.clone(), number);
         self.fields.insert(number, names);
         number
+    }
+
+    /// Returns the number of a list of fields.
+    pub(super) fn number_of_fields(&self, names: Option<&[String]>) -> Option<u32> {
+        self.numbers_of_fields.get(&sorted_names(names)).copied()
     }
 
     /// Returns the fields of a numbered list that belong to a resource's records.
@@ -110,6 +115,10 @@ impl Names {
         }
         names
     }
+}
+
+fn sorted_names(names: Option<&[String]>) -> FieldNames {
+    names.map(|names| sorted_once(names.iter().cloned()).into())
 }
 
 /// Returns the number of a name, assigning one if it has none.

@@ -149,6 +149,77 @@ fn memberships_follow_their_beneficiary_in_either_order() {
     assert!(rows(&columns, Resource::ProgramMembership, &health, day(1)).is_empty());
 }
 
+#[test]
+fn results_are_cached_until_a_consent_takes_effect() {
+    let columns = register();
+    let health = filter("Health", None);
+    let limits = || columns.snapshot().consented(Resource::Individual, &health, day(1));
+    write(&columns, ChangedRecord::Consent(record(1, consent(person(1), "Health", &[Resource::Individual]))));
+    let first = limits();
+    write(&columns, ChangedRecord::ProgramMembership(membership(1, person(2))));
+    assert!(Arc::ptr_eq(&first, &limits()), "no consent covers the membership");
+    write(&columns, ChangedRecord::Consent(record(2, consent(person(2), "Health", &[Resource::Individual]))));
+    assert_eq!(held(limits().visible()), [0, 1]);
+}
+
+/// Compares records of one kind with their rows.
+fn problems(columns: &Columns, records: &[ChangedRecord]) -> Vec<(u64, &'static str)> {
+    let mut check = columns.snapshot().check_rows(records[0].place().0, 0);
+    records.iter().for_each(|record| check.see(record));
+    check.end().into_iter().map(|(id, problem)| (id.0, problem)).collect()
+}
+
+#[test]
+fn a_valid_index_agrees_with_the_consents_of_all_records() {
+    let columns = register();
+    let consents = [
+        consent(person(1), "Health", &[Resource::Individual]),
+        consent(person(1), "Food", &[Resource::ProgramMembership]).with(consent::EXPIRY_DATE, day(3)),
+        consent(group(1), "Health", &[Resource::Group]).with(consent::PURPOSE, "meals".to_owned()),
+        consent(person(2), "Health", &RESOURCES).with(consent::WITHDRAWN, true),
+    ];
+    let consents = (1..).zip(consents).map(|(id, details)| ChangedRecord::Consent(record(id, details)));
+    let consents: Vec<ChangedRecord> = consents.collect();
+    let memberships = (1..=3).map(|id| ChangedRecord::ProgramMembership(membership(id, person(id))));
+    let memberships: Vec<ChangedRecord> = memberships.collect();
+    for record in memberships.iter().chain(&consents) {
+        write(&columns, record.clone());
+    }
+    let people = (1..=3).map(|id| ChangedRecord::Individual(record(id, IndividualDetails::default())));
+    let groups = (1..=2).map(|id| ChangedRecord::Group(record(id, GroupDetails::default())));
+    for records in [people.collect(), groups.collect(), memberships, consents] {
+        assert_eq!(problems(&columns, &records), []);
+    }
+}
+
+#[test]
+fn a_consent_that_is_not_indexed_as_in_its_record_is_reported() {
+    let columns = register();
+    let given = || consent(person(1), "Health", &[Resource::Individual]).with(consent::EXPIRY_DATE, day(9));
+    write(&columns, ChangedRecord::Consent(record(1, given())));
+    // All their names are in the index.
+    let other = consent(person(2), "Food", &RESOURCES).with(consent::PURPOSE, "meals".to_owned());
+    write(&columns, ChangedRecord::Consent(record(2, other.with(consent::FIELD_NAMES, vec!["name".to_owned()]))));
+    let problem = |details| {
+        let check = problems(&columns, &[ChangedRecord::Consent(record(1, details))]);
+        check.into_iter().find(|(id, _)| *id == 1).map(|(_, problem)| problem)
+    };
+    assert_eq!(problem(given()), None);
+    for changed in [
+        given().with(consent::CONSENT_ID, ConsentId::from_bytes([1; 16])),
+        given().with(consent::SUBJECT, Reference::from(person(2))),
+        given().with(consent::GRANTEE, "Food".to_owned()),
+        given().with(consent::PURPOSE, "meals".to_owned()),
+        given().with(consent::FIELD_NAMES, vec!["name".to_owned()]),
+        given().with(consent::EFFECTIVE_DATE, day(1)),
+        given().with(consent::EXPIRY_DATE, None),
+        given().with(consent::SCOPES, RESOURCES.to_vec()),
+        given().with(consent::WITHDRAWN, true),
+    ] {
+        assert_eq!(problem(changed), Some("its consent index entries do not agree with the consents"));
+    }
+}
+
 /// One step: a consent given or withdrawn, or a membership.
 #[derive(Debug, Clone)]
 struct Step {

@@ -94,3 +94,40 @@ fn touched_by(record: &ChangedRecord) -> Vec<Place> {
     }
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn person(id: u64) -> Place {
+        (RecordKind::Individual, RecordId(id))
+    }
+
+    fn is_overtaken(recent: &Recent, since: u64, id: u64) -> bool {
+        recent.check(&[ReadSet { since: Sequence(since), records: vec![person(id)] }]).is_err()
+    }
+
+    #[test]
+    fn a_read_set_is_checked_from_the_last_unknown_write() {
+        let mut recent = Recent::after(Sequence(7));
+        recent.touch(Sequence(8), [person(1)]);
+        for (since, id, expected) in [(6, 2, true), (7, 2, false), (7, 1, true), (8, 1, false)] {
+            assert_eq!(is_overtaken(&recent, since, id), expected, "{since} {id}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_writes_are_forgotten_at_the_limit() {
+        let mut recent = Recent::default();
+        let last = TOUCHED_MAX as u64;
+        for number in 1..=last {
+            recent.touch(Sequence(number), [person(number)]);
+        }
+        assert_eq!(recent.forgotten(), Sequence(0));
+        recent.touch(Sequence(last + 1), [person(1), person(1)]);
+        assert_eq!(recent.forgotten(), Sequence(1));
+        assert!(is_overtaken(&recent, last, 1), "only its older write is forgotten");
+        recent.touch(Sequence(last + 2), [person(last + 2)]);
+        assert_eq!((recent.forgotten(), recent.touched.len()), (Sequence(2), TOUCHED_MAX));
+    }
+}

@@ -227,7 +227,7 @@ async fn an_unavailable_store_allows_only_reserved_calls() {
     assert_eq!(allowed(limits, &caller, 10).await, 10);
     several.common.is_broken.store(true, Ordering::Relaxed);
     let mut held = 0;
-    while limits.charge_client(&caller).await.is_ok_and(|decision| decision.is_allowed()) {
+    while held < 100 && limits.charge_client(&caller).await.is_ok_and(|decision| decision.is_allowed()) {
         held += 1;
     }
     assert!((1..=16).contains(&held), "{held}");
@@ -248,6 +248,73 @@ async fn busy_clients_need_few_queries_and_rejected_floods_need_none() {
     }
     let requested = several.requested();
     assert!(requested < 4 * TOKEN_QUOTA.per_minute as usize, "{requested} questions");
+}
+
+#[tokio::test]
+async fn only_unused_calls_of_idle_clients_are_returned() {
+    let several = Several::new(1);
+    let limits = &several.processes[0];
+    for (id, per_day) in [("busy", 100), ("exact", 1)] {
+        assert_eq!(allowed(limits, &client(id, Some(1_000), Some(per_day)), 1).await, 1);
+    }
+    let (reserved, keys) = (several.count(), limits.usage()[1].keys);
+    assert_eq!((reserved, keys), (u64::from(block(100)) + 1, 2));
+    limits.maintain().await.unwrap();
+    assert_eq!((several.count(), limits.usage()[1].keys), (reserved, keys), "neither is idle");
+    several.requested();
+    limits.give_back().await.unwrap();
+    assert_eq!((several.count(), several.requested()), (2, 1), "one of them has unused calls");
+}
+
+#[tokio::test]
+async fn a_new_day_has_all_its_calls() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(20)));
+    for _ in 0..2 {
+        assert_eq!(allowed(limits, &caller, 100).await, 20);
+        let (reason, _, retry_after_s) = refusal(limits.charge_client(&caller).await.unwrap());
+        let to_midnight = several.clock.now().as_second().rem_euclid(86_400).abs_diff(86_400);
+        assert_eq!((reason, retry_after_s), (Refusal::Day, to_midnight));
+        several.clock.advance(SignedDuration::from_secs(to_midnight as i64));
+    }
+}
+
+#[tokio::test]
+async fn a_retry_waits_for_the_day_if_that_has_too_few_calls() {
+    for (per_day, expected_s) in [(14, 43_200), (15, 30)] {
+        let several = Several::new(1);
+        let (limits, caller) = (&several.processes[0], client("c", Some(10), Some(per_day)));
+        assert_eq!(allowed(limits, &caller, 10).await, 10);
+        let (reason, _, retry_after_s) = refusal(limits.charge_client_rest(&caller, 5).await.unwrap());
+        assert_eq!((reason, retry_after_s), (Refusal::Minute, expected_s), "{per_day}");
+    }
+}
+
+#[tokio::test]
+async fn reserved_calls_of_a_minute_expire_after_ten_seconds() {
+    for (wait_ms, queries) in [(9_999, 0), (10_000, 1)] {
+        let several = Several::new(1);
+        let (limits, caller) = (&several.processes[0], client("c", Some(600), Some(10_000)));
+        assert_eq!((allowed(limits, &caller, 1).await, several.requested()), (1, 2));
+        several.clock.advance(SignedDuration::from_millis(wait_ms));
+        assert_eq!((allowed(limits, &caller, 1).await, several.requested()), (1, queries), "{wait_ms}");
+    }
+}
+
+#[tokio::test]
+async fn a_rejection_is_repeated_without_a_query_until_a_call_is_allowed() {
+    let several = Several::new(1);
+    for per_minute in [1, 600] {
+        let (limits, caller) = (&several.processes[0], client("c", Some(per_minute), Some(1_000_000)));
+        assert_eq!(allowed(limits, &caller, 1_000).await, per_minute);
+        several.requested();
+        several.clock.advance(SignedDuration::from_millis(99));
+        assert_eq!((allowed(limits, &caller, 1_000).await, several.requested()), (0, 0));
+        several.clock.advance(SignedDuration::from_millis(1));
+        let expected = u32::from(per_minute == 600);
+        assert_eq!((allowed(limits, &caller, 1).await, several.requested()), (expected, expected as usize));
+        several.clock.advance(SignedDuration::from_mins(1));
+    }
 }
 
 #[tokio::test]
@@ -282,6 +349,26 @@ async fn a_batch_is_counted_completely_or_not_at_all() {
     assert!(batch(0).await.unwrap().is_allowed());
     assert_eq!(refusal(batch(1).await.unwrap()).0, Refusal::Day);
     assert_eq!(allowed(&several.processes[1], &caller, 100).await, 10, "no part of it was counted");
+}
+
+#[tokio::test]
+async fn a_process_reserves_at_most_a_twentieth_of_a_minute() {
+    let several = Several::new(2);
+    let caller = client("c", Some(400), Some(10_000));
+    assert_eq!(allowed(&several.processes[0], &caller, 100).await, 100);
+    let others = allowed(&several.processes[1], &caller, 1_000).await;
+    assert!((280..300).contains(&others), "{others}");
+}
+
+#[tokio::test]
+async fn a_batch_uses_reserved_calls_and_the_last_ones_of_the_store() {
+    for (per_minute, per_day, before) in [(1_000, 20, 17), (40, 1_000, 37)] {
+        let several = Several::new(1);
+        let (limits, caller) = (&several.processes[0], client("c", Some(per_minute), Some(per_day)));
+        assert_eq!(allowed(limits, &caller, before).await, before);
+        assert!(limits.charge_client_rest(&caller, 4).await.unwrap().is_allowed(), "one is reserved, two are left");
+        assert!(!limits.charge_client(&caller).await.unwrap().is_allowed());
+    }
 }
 
 /// One step of a simulated history of clients and operators.
