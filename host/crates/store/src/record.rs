@@ -14,6 +14,7 @@ pub mod change;
 pub mod client;
 pub mod code_table;
 pub mod fields;
+mod form;
 #[cfg(test)]
 mod golden;
 pub mod instant;
