@@ -156,7 +156,9 @@ fn the_memory_is_bounded_below_at_and_above_the_limit() {
     assert!(cache.usage().entries > 0);
     let too_long = "a".repeat(TOKEN_BYTES_MAX + 1);
     let fault = TokenFault::Malformed(TokenDefect::TooLong);
+    let misses = cache.usage().misses;
     assert_eq!(cache.verify(&too_long, &fixture.keys, &fixture.config, at(1)), Err(fault));
+    assert_eq!(cache.usage().misses, misses, "it is not looked up");
 }
 
 /// An event of tokens, clients, keys or the clock.
