@@ -6,6 +6,7 @@ use super::*;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
+use daftar_store::index::Sees;
 use daftar_store::partition::{Partition, PartitionDependencies};
 
 /// A fake database in which each write creates or changes individuals.
@@ -143,7 +144,7 @@ fn fake(people: u64) -> Arc<Fake> {
 }
 
 async fn people(index: &SharedIndex) -> u64 {
-    index.record_counts().await.unwrap().individuals
+    index.current().await.record_counts().await.unwrap().individuals
 }
 
 fn read(fake: &Fake) -> usize {
