@@ -15,7 +15,7 @@ use daftar_index::Columns;
 use daftar_service::eligibility::preview::PartedRegister;
 use daftar_service::memory_index::MemoryIndex;
 use daftar_service::response_cache::ResponseCache;
-use daftar_service::shared_index::SharedIndex;
+use daftar_service::shared_index::{Indexes, SharedIndex};
 use daftar_store::archive::Archive;
 use daftar_store::index::Index;
 use daftar_store::meters::StoreUsage;
@@ -31,7 +31,7 @@ pub(super) struct Backend {
     /// All records, for backups and verification.
     pub(super) archive: Arc<dyn Archive>,
     /// Operations beyond single records.
-    pub(super) index: Arc<dyn Index>,
+    pub(super) index: Indexes,
     /// The register in memory.
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<ResponseCache>,
@@ -71,7 +71,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            index: Arc::new(MemoryIndex(columns.clone())),
+            index: Indexes::One(Arc::new(MemoryIndex(columns.clone()))),
             columns,
             bodies,
             checkpoints,
@@ -105,10 +105,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            index: match &shared_index {
-                Some(index) => index.clone(),
-                None => searched,
-            },
+            index: shared_index.clone().map_or(Indexes::One(searched), Indexes::Shared),
             columns,
             // Another process may have changed the individual.
             bodies: Arc::new(ResponseCache::new(0)),

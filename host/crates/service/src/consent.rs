@@ -159,7 +159,7 @@ pub async fn search(
         conditions.push(carriers.into_iter().map(ConsentTerm::Subject).collect());
     }
     conditions.extend(query.grantee.map(|grantee| vec![ConsentTerm::Grantee(grantee)]));
-    let found = registry.index.consents(&conditions, page).await?;
+    let found = registry.index.current().await.consents(&conditions, page).await?;
     let mut consents = Vec::with_capacity(found.ids.len());
     for id in found.ids {
         consents.push(view(ctx, registry, records::by_id(&*registry.store, id).await?).await?);

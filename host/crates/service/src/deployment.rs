@@ -282,7 +282,7 @@ pub async fn local_codes(publisher: &VocabularyPublisher) -> Result<Vec<LocalCod
     let generation = registry.vocabularies.current();
     let numbers: Vec<CodeNumber> =
         deployment.local_codes().filter_map(|code| generation.number_of(&code.uri)).collect();
-    let held = registry.index.records_by_code(&numbers).await?;
+    let held = registry.index.current().await.records_by_code(&numbers).await?;
     let records = |code: &LocalCode| {
         let number = generation.number_of(&code.uri);
         number.and_then(|number| held.get(&number)).copied().unwrap_or_default()
@@ -309,7 +309,7 @@ fn local_code_view(generation: &Generation, code: &LocalCode, records: u64) -> L
 async fn records_of(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<u64, AppError> {
     let registry = publisher.registry();
     let Some(number) = registry.vocabularies.current().number_of(uri) else { return Ok(0) };
-    Ok(registry.index.records_using(&[number]).await?)
+    Ok(registry.index.current().await.records_using(&[number]).await?)
 }
 
 /// The code to store, if it is valid.

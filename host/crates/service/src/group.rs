@@ -319,7 +319,8 @@ pub async fn search(
     let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
-    let found = registry.index.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let found =
+        registry.index.current().await.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let seen = visibility::of_each_found(ctx, registry, RecordKind::Group, &found.ids).await?;
     let mut views = Vec::with_capacity(found.ids.len());
     for (id, fields) in found.ids.into_iter().zip(seen) {

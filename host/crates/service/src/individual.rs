@@ -328,7 +328,8 @@ pub async fn search(
     let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
-    let found = registry.index.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let found =
+        registry.index.current().await.search_subjects(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let individuals = registry.store.find_all::<IndividualDetails>(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| records::name_of(individual)).collect();
     let note = search::note(search::searched_fields(&query), &paging.sort);
@@ -351,7 +352,8 @@ pub async fn search(
 pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
     let (query, _) = resolve(ctx, registry, request).await?;
     let all = Page { offset: 0, count: u32::MAX }.into();
-    let found = registry.index.search_subjects(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
+    let index = registry.index.current().await;
+    let found = index.search_subjects(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
     let mut ids = found.ids;
     ids.sort_unstable();
     Ok(ids)

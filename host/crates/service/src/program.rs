@@ -267,7 +267,7 @@ pub async fn broken_rules(
     engine: &Arc<dyn EligibilityEngine>,
 ) -> Result<Vec<BrokenRule>, AppError> {
     let mut broken = Vec::new();
-    for program in registry.index.programs().await? {
+    for program in registry.index.current().await.programs().await? {
         let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
         let checked = match engine_of_program(engine, &program.details) {
             Ok(engine) => check_expression(ctx, registry, &engine, expression, program.details.target_type()).await,
@@ -337,7 +337,7 @@ pub async fn search(
 ) -> Result<FoundPage<Seen<ProgramDetails>>, AppError> {
     visibility::check_systems(ctx, registry, ("identifier", RecordKind::Program), &query.identifiers).await?;
     let today = utc_day(ctx.now);
-    let mut programs = registry.index.programs().await?;
+    let mut programs = registry.index.current().await.programs().await?;
     programs.retain(|program| query.holds(program, today));
     let ids: Vec<RecordId> = programs.iter().map(|program| program.id).collect();
     let seen = visibility::of_each_found(ctx, registry, RecordKind::Program, &ids).await?;

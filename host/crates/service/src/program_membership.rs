@@ -182,7 +182,7 @@ fn absent(registry: &Registry, address: &MembershipAddress) -> AppError {
 async fn matching(ctx: &OpContext, registry: &Registry, terms: Vec<Vec<MembershipTerm>>) -> Result<Found, AppError> {
     let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
     let (sees, window) = (visibility::sees(ctx), Page { offset: 0, count: PAGE_COUNT_MAX }.into());
-    Ok(registry.index.search_memberships(&conditions, sees, Sorting::REGISTERED, &window).await?)
+    Ok(registry.index.current().await.search_memberships(&conditions, sees, Sorting::REGISTERED, &window).await?)
 }
 
 /// One term for each record.
@@ -244,7 +244,7 @@ pub async fn search(
     let conditions = MembershipConditions { terms, last_updated: query.last_updated };
     let sorting = search::sorting(paging, &[]);
     let sees = visibility::sees(ctx);
-    let found = registry.index.search_memberships(&conditions, sees, sorting, &paging.window).await?;
+    let found = registry.index.current().await.search_memberships(&conditions, sees, sorting, &paging.window).await?;
     let seen = visibility::of_each_found(ctx, registry, RecordKind::ProgramMembership, &found.ids).await?;
     let mut memberships = Vec::with_capacity(found.ids.len());
     for (id, fields) in found.ids.into_iter().zip(seen) {

@@ -7,10 +7,9 @@ use crate::eligibility::ExhaustedExpressions;
 use crate::eligibility::preview::PartedRegister;
 use crate::photo::PhotoReads;
 use crate::response_cache::ResponseCache;
-use crate::shared_index::SharedIndex;
+use crate::shared_index::{Indexes, SharedIndex};
 use daftar_index::Columns;
 use daftar_store::Store;
-use daftar_store::index::Index;
 use daftar_vocabulary::Vocabularies;
 
 /// One register with its indexes, caches and audit log.
@@ -19,7 +18,7 @@ pub struct Registry {
     /// Store of the records.
     pub store: Arc<dyn Store>,
     /// Index for searches and queries over the complete register.
-    pub index: Arc<dyn Index>,
+    pub index: Indexes,
     /// The in-memory register, for rules.
     pub columns: Arc<Columns>,
     /// The register in partitions, if it is in a database.
@@ -45,7 +44,7 @@ impl Registry {
         let columns = Arc::default();
         Self {
             store: store.clone(),
-            index: Arc::new(crate::memory_index::MemoryIndex(Arc::clone(&columns))),
+            index: Indexes::One(Arc::new(crate::memory_index::MemoryIndex(Arc::clone(&columns)))),
             columns,
             parted: None,
             shared_index: None,

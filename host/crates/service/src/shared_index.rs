@@ -21,18 +21,11 @@ use tokio::time::Instant;
 
 use crate::memory_index::MemoryIndex;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use daftar_domain::code::CodeNumber;
-use daftar_domain::consent::Opened;
 use daftar_domain::error::causes;
 use daftar_domain::field::FieldSet;
-use daftar_domain::program::Program;
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_domain::scope::Resource;
-use daftar_domain::search::order::Window;
-use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, MembershipTerm, Page, Sorting, SubjectQuery};
-use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
-use daftar_store::index::{Index, RecordCounts, Sees};
+use daftar_store::index::Index;
 use daftar_store::shared::History;
 use daftar_store::snapshot::{ReadSnapshot, SnapshotReader, SnapshotSource};
 use daftar_store::{ChangeSink, StoreError};
@@ -81,6 +74,25 @@ pub struct SharedIndex {
     wake: Notify,
     fallbacks: AtomicU64,
     lag_max: Duration,
+}
+
+/// The indexes of a register.
+#[derive(Clone)]
+pub enum Indexes {
+    /// One that always has every write.
+    One(Arc<dyn Index>),
+    /// The register in memory, and the tables of the database while it lags.
+    Shared(Arc<SharedIndex>),
+}
+
+impl Indexes {
+    /// Returns the index for the next query alone: a later query may need writes that it lacks.
+    pub async fn current(&self) -> &dyn Index {
+        match self {
+            Self::One(index) => &**index,
+            Self::Shared(shared) => shared.current().await,
+        }
+    }
 }
 
 /// State of the in-memory register.
@@ -231,6 +243,11 @@ impl SharedIndex {
             unreadable: state.unreadable.len() as u64,
             fallbacks: self.fallbacks.load(Ordering::Relaxed),
         }
+    }
+
+    /// Memory, or the database if memory lags.
+    async fn current(&self) -> &dyn Index {
+        if self.is_current().await { &self.memory } else { &*self.database }
     }
 
     /// True if memory contains every write that was committed before; waits for missing writes up to [`LAG_MAX`].
@@ -448,93 +465,6 @@ impl ChangeSink for SharedIndex {
         } else {
             self.wake.notify_one();
         }
-    }
-}
-
-/// Searches memory, or the database if memory lags.
-macro_rules! ask {
-    ($index:ident.$question:ident($($about:expr),*)) => {
-        if $index.is_current().await {
-            $index.memory.$question($($about),*).await
-        } else {
-            $index.database.$question($($about),*).await
-        }
-    };
-}
-
-#[async_trait::async_trait]
-impl Index for SharedIndex {
-    async fn sequence(&self) -> Result<Sequence, StoreError> {
-        ask!(self.sequence())
-    }
-
-    async fn search_subjects(
-        &self,
-        query: &SubjectQuery,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        ask!(self.search_subjects(query, sees, sorting, window))
-    }
-
-    async fn search_memberships(
-        &self,
-        conditions: &MembershipConditions,
-        sees: Option<Sees<'_>>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Result<Found, StoreError> {
-        ask!(self.search_memberships(conditions, sees, sorting, window))
-    }
-
-    async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
-        ask!(self.memberships(conditions, page))
-    }
-
-    async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
-        ask!(self.consents(conditions, page))
-    }
-
-    async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
-        ask!(self.groups_of(individual))
-    }
-
-    async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
-        ask!(self.programs())
-    }
-
-    async fn opened(
-        &self,
-        resource: Resource,
-        subjects: &[SubjectReference],
-        sees: Sees<'_>,
-    ) -> Result<Vec<Option<Opened>>, StoreError> {
-        ask!(self.opened(resource, subjects, sees))
-    }
-
-    async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError> {
-        ask!(self.beneficiaries(memberships))
-    }
-
-    async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        ask!(self.records_using(numbers))
-    }
-
-    async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        ask!(self.records_by_code(numbers))
-    }
-
-    async fn holders_of(
-        &self,
-        numbers: &[CodeNumber],
-        limit: usize,
-    ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        ask!(self.holders_of(numbers, limit))
-    }
-
-    async fn record_counts(&self) -> Result<RecordCounts, StoreError> {
-        ask!(self.record_counts())
     }
 }
 

@@ -88,7 +88,7 @@ pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<St
 /// # Errors
 /// If the store fails.
 pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<RecordId>, AppError> {
-    let mut groups = registry.index.groups_of(individual).await?;
+    let mut groups = registry.index.current().await.groups_of(individual).await?;
     if let Some(staged) = registry.store.pending_writes() {
         add(&mut groups, staged.groups_of(individual));
     }
@@ -105,7 +105,7 @@ pub async fn memberships_of(
     count: u32,
 ) -> Result<(u64, Vec<RecordId>), AppError> {
     let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
-    let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
+    let found = registry.index.current().await.memberships(&of_subject, Page { offset: 0, count }).await?;
     let (mut total, mut ids) = (found.total, found.ids);
     if let Some(staged) = registry.store.pending_writes() {
         // A membership never changes its beneficiary, so memberships in the indexes are counted already.

@@ -353,7 +353,7 @@ async fn fields_about(
     subject: SubjectReference,
 ) -> Result<Option<FieldSet>, AppError> {
     let Some(sees) = sees(ctx) else { return Ok(Some(FieldSet::All)) };
-    let opened = registry.index.opened(resource, &[subject], sees).await?;
+    let opened = registry.index.current().await.opened(resource, &[subject], sees).await?;
     Ok(noted(ctx, opened.into_iter().next().flatten()))
 }
 
@@ -377,7 +377,7 @@ async fn opened_of_each(
         RecordKind::Individual => ids.iter().map(about(Subject::Individual)).collect(),
         RecordKind::Group => ids.iter().map(about(Subject::Group)).collect(),
         RecordKind::ProgramMembership => {
-            let known = registry.index.beneficiaries(ids).await?;
+            let known = registry.index.current().await.beneficiaries(ids).await?;
             let staged = |id: &RecordId| registry.store.pending_writes()?.beneficiary_of(*id);
             known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
         }
@@ -385,7 +385,7 @@ async fn opened_of_each(
         RecordKind::Program | RecordKind::Consent => return Ok(None),
     };
     let requested: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
-    let mut opened = registry.index.opened(kind.resource(), &requested, sees).await?.into_iter();
+    let mut opened = registry.index.current().await.opened(kind.resource(), &requested, sees).await?.into_iter();
     Ok(Some(subjects.into_iter().map(|subject| subject.and_then(|_| opened.next().flatten())).collect()))
 }
 
@@ -491,8 +491,8 @@ async fn beneficiary_owners(
     let owners = registry.store.identifier_owners(kind.record_kind(), key, IDENTIFIER_OWNERS_MAX).await?;
     let Some(sees) = sees(ctx) else { return Ok(owners) };
     let subjects: Vec<SubjectReference> = owners.iter().map(|owner| SubjectReference { kind, id: owner.id }).collect();
-    let memberships = registry.index.opened(Resource::ProgramMembership, &subjects, sees).await?;
-    let own = registry.index.opened(kind.record_kind().resource(), &subjects, sees).await?;
+    let memberships = registry.index.current().await.opened(Resource::ProgramMembership, &subjects, sees).await?;
+    let own = registry.index.current().await.opened(kind.record_kind().resource(), &subjects, sees).await?;
     let mut found = Vec::with_capacity(owners.len());
     for (((owner, subject), memberships), own) in owners.into_iter().zip(subjects).zip(memberships).zip(own) {
         let Some(opened) = memberships else { continue };

@@ -446,7 +446,7 @@ pub async fn ask_program(
 /// # Errors
 /// If the store fails.
 pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<String>, AppError> {
-    let counts = registry.index.record_counts().await?;
+    let counts = registry.index.current().await.record_counts().await?;
     let total = match subject {
         Subject::Individual => counts.individuals,
         Subject::Group => counts.groups,

@@ -171,7 +171,7 @@ impl PluginAdministration {
     /// Number of records that use the codes of a pack, none if it is not loaded; or of programs that name an engine.
     pub(super) async fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Result<Option<u64>, AppError> {
         if kind == PluginKind::EligibilityEngine {
-            let programs = self.registry.index.programs().await?;
+            let programs = self.registry.index.current().await.programs().await?;
             let naming = programs.iter().filter(|program| program.details.get(ENGINE) == Some(name.as_str()));
             return Ok(Some(naming.count() as u64));
         }
@@ -189,14 +189,14 @@ impl PluginAdministration {
     ) -> Result<BTreeMap<CodeNumber, u64>, AppError> {
         let generation = self.registry.vocabularies.current();
         let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
-        Ok(self.registry.index.records_by_code(&numbers).await?)
+        Ok(self.registry.index.current().await.records_by_code(&numbers).await?)
     }
 
     /// Number of uses of the codes of vocabularies in records.
     pub(super) async fn records_using(&self, vocabularies: &[Arc<Vocabulary>]) -> Result<u64, AppError> {
         let generation = self.registry.vocabularies.current();
         let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
-        let held = self.registry.index.records_using(&numbers).await?;
+        let held = self.registry.index.current().await.records_using(&numbers).await?;
         let carriers = Carriers::find(&self.registry, &id_types(&generation, &numbers)).await?;
         Ok(held.saturating_add(carriers.total()))
     }

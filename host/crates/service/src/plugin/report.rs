@@ -196,7 +196,7 @@ impl PluginAdministration {
         for vocabulary in new.vocabularies().iter().filter(|vocabulary| vocabulary.description().is_open) {
             let namespace = vocabulary.namespace();
             let numbers = numbers_of(&generation, std::iter::once(namespace));
-            let held = self.registry.index.records_by_code(&numbers).await?;
+            let held = self.registry.index.current().await.records_by_code(&numbers).await?;
             let unlisted = |number: CodeNumber| -> Option<Code> {
                 let code = &generation.table().uri(number)?.code;
                 let is_local = generation.code(number).is_some_and(ConceptRef::is_local);
@@ -277,12 +277,13 @@ impl PluginAdministration {
         let pairs = pairs(present, new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
-        let held = index.records_by_code(&numbers_of(&generation, pairs.iter().filter_map(namespace_of))).await?;
+        let numbers = numbers_of(&generation, pairs.iter().filter_map(namespace_of));
+        let held = index.current().await.records_by_code(&numbers).await?;
         let facts = Facts { deployment: &deployment, generation: &generation, held: &held, carriers: &carriers };
         let mut lost = BTreeSet::new();
         let mut vocabularies = Vec::new();
         for (mut change, numbers) in pairs.iter().filter_map(|pair| change(pair, &facts)) {
-            change.records = change.records.saturating_add(index.records_using(&numbers).await?);
+            change.records = change.records.saturating_add(index.current().await.records_using(&numbers).await?);
             lost.extend(numbers);
             vocabularies.push(change);
         }
@@ -553,7 +554,7 @@ pub(super) async fn records(
 ) -> Result<Vec<TouchedRecord>, AppError> {
     let limit = limit.min(RECORDS_REPORTED_MAX);
     let numbers: Vec<CodeNumber> = lost.iter().copied().collect();
-    let (individuals, groups) = registry.index.holders_of(&numbers, limit).await?;
+    let (individuals, groups) = registry.index.current().await.holders_of(&numbers, limit).await?;
     let joined = |holders: Vec<RecordId>, carriers: &BTreeSet<RecordId>| -> Vec<RecordId> {
         let all: BTreeSet<RecordId> = holders.into_iter().chain(carriers.iter().copied()).collect();
         all.into_iter().collect()

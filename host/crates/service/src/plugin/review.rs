@@ -153,7 +153,7 @@ impl PluginAdministration {
                 return Ok(review);
             }
         };
-        let mut programs = self.registry.index.programs().await?;
+        let mut programs = self.registry.index.current().await.programs().await?;
         programs.retain(|program| program.details.get(ELIGIBILITY).is_some());
         let share = decisions.checked_div(u32::try_from(programs.len()).unwrap_or(u32::MAX)).unwrap_or_default().max(1);
         for program in programs {
@@ -206,7 +206,7 @@ async fn compare(
 ) -> Result<ReviewedProgram, AppError> {
     let mut reviewed = ReviewedProgram { program, compared: 0, changes: Vec::new(), problem: None };
     let mut changes: BTreeMap<(&str, &str), ChangedOutcome> = BTreeMap::new();
-    let counts = present.registry.index.record_counts().await?;
+    let counts = present.registry.index.current().await.record_counts().await?;
     let total = if rule.subject == Subject::Individual { counts.individuals } else { counts.groups };
     let picked = u64::from(share).min(total);
     for first in (0..picked).step_by(usize::try_from(BATCH_SUBJECTS).unwrap_or(1)) {

@@ -91,7 +91,7 @@ pub(super) async fn write(
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
     // Runs before all checks.
-    let since = registry.index.sequence().await?;
+    let since = registry.index.current().await.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let stored = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     // Fields that never change are not compared for a client that may not read them: a rejection would reveal their

@@ -7,6 +7,7 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
+use daftar_store::index::Sees;
 use daftar_store::snapshot::{Partition, PartitionDependencies};
 
 /// A fake database in which each write creates or changes individuals.
@@ -144,7 +145,7 @@ fn fake(people: u64) -> Arc<Fake> {
 }
 
 async fn people(index: &SharedIndex) -> u64 {
-    index.record_counts().await.unwrap().individuals
+    index.current().await.record_counts().await.unwrap().individuals
 }
 
 fn read(fake: &Fake) -> usize {
