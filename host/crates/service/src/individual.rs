@@ -216,7 +216,7 @@ pub async fn read<T, E: From<AppError>>(
     (key, wanted): (&IdentifierKey, Includes),
     write: impl FnOnce(&IndividualView) -> Result<T, E>,
 ) -> Result<T, E> {
-    let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
+    let found = visibility::read_record::<IndividualDetails>(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     let seen = found?;
     let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
