@@ -18,7 +18,7 @@ use super::prepared::Preparer;
 use super::subjects::{Contents, Subjects};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::{ConsentFilter, Opened};
-use daftar_domain::group::GroupRecord;
+use daftar_domain::group::{GroupRecord, GroupSummary};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
@@ -74,6 +74,14 @@ impl Snapshot {
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         self.members.groups_of(individual)
+    }
+
+    /// Returns a group as the record of an individual shows it, with the memberships of that individual; `None` if the
+    /// group has no row. Complete only in a register with everything that searches read.
+    #[must_use]
+    pub fn group_of(&self, individual: RecordId, group: RecordId) -> Option<GroupSummary> {
+        let row = self.groups.rows.find(group)?;
+        self.members.summaries.get(row, |member| member == individual)
     }
 
     /// Returns every program, in the order of their keys.

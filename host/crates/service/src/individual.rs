@@ -257,7 +257,7 @@ pub async fn read_body<E: From<AppError>>(
 /// The groups and other individuals that the body of an individual names, as the audit log records them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
-    let groups = places.filter_map(|place| records::name_of(&place.group.record));
+    let groups = places.filter_map(|place| place.group.reference.clone());
     let related = view.beside.related.values().filter_map(|person| records::name_of(&person.record));
     groups.chain(related).collect()
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::Opened;
+use daftar_domain::group::GroupSummary;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::Program;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -80,6 +81,10 @@ impl Index for MemoryIndex {
 
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
         Ok(self.0.snapshot().groups_of(individual))
+    }
+
+    fn group_of(&self, individual: RecordId, group: RecordId) -> Option<GroupSummary> {
+        self.0.snapshot().group_of(individual, group)
     }
 
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {

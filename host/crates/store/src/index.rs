@@ -13,6 +13,7 @@ use jiff::civil::Date;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::{ConsentFilter, Opened};
+use daftar_domain::group::GroupSummary;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::Program;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -107,6 +108,12 @@ pub trait Index: Send + Sync + 'static {
     /// # Errors
     /// If the store fails.
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError>;
+
+    /// Returns a group as the record of an individual shows it, with the memberships of that individual, if an index in
+    /// memory has it; otherwise the caller reads the record of the group.
+    fn group_of(&self, _individual: RecordId, _group: RecordId) -> Option<GroupSummary> {
+        None
+    }
 
     /// Returns every program, in the order of their keys.
     ///

@@ -2,10 +2,17 @@
 //! acknowledged writes.
 
 use super::*;
+use crate::group::members::GroupPlace;
+use crate::individual::{self, Includes};
+use crate::transaction::Transaction;
 use daftar_domain::audit::Actor;
 use daftar_domain::calendar::Period;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::client::ClientId;
+use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::context::audit_context::AuditContext;
+use daftar_domain::grant::Grants;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::individual::{Individual, IndividualDetails};
 use daftar_domain::record::{RecordMeta, VersionId};
 use daftar_index::Columns;
@@ -13,6 +20,7 @@ use daftar_store::suite::{commit, create, individual_of, key, person};
 use daftar_store::testing::ProxyStore;
 use daftar_store::{ChangeSink, Operation, Store};
 use daftar_store_sled::testing::shared_store;
+use daftar_vocabulary::LanguagePreference;
 use jiff::civil::Date;
 
 /// Applies the store's changes to the index, as a server does.
@@ -36,6 +44,12 @@ fn context() -> OpContext {
     OpContext::unbound(Actor::Administrator, "test".into(), now, AuditContext::default())
 }
 
+/// A client with these grants.
+fn client(grants: Grants) -> OpContext {
+    let actor = Actor::Client(ClientId::parse("clinic").unwrap());
+    OpContext { actor, scopes: grants.scopes(), grants, ..context() }
+}
+
 /// An individual whose identifiers ended.
 fn past(identifiers: &[&str]) -> IndividualDetails {
     let mut details = person(identifiers);
@@ -55,13 +69,62 @@ async fn read(registry: &Registry, text: &str) -> Result<Option<u64>, AppError> 
     }
 }
 
+fn household() -> GroupDetails {
+    let role = |number| Some(CodedValue { number: CodeNumber(number), edition: EditionNumber(3) });
+    let period = Some(Period { start: Some(Date::constant(2024, 2, 29)), end: None });
+    let members = vec![
+        Member { individual: RecordId(1), role: role(7), period: None, is_inactive: true },
+        Member { individual: RecordId(2), role: role(8), period: None, is_inactive: false },
+        Member { individual: RecordId(1), role: role(9), period, is_inactive: false },
+    ];
+    daftar_store::suite::group(&["urn:x:g|1"])
+        .with(group::NAME, "Ménage Diallo".to_owned())
+        .with(group::MEMBER, members)
+}
+
+/// A membership as the body of an individual shows it: reference and name of the group, and the member.
+type Shown = (Option<String>, Option<String>, Member);
+
+/// The memberships in the body of an individual; none if they are no part of it.
+async fn groups_shown(ctx: &OpContext, registry: &Registry, text: &str) -> Option<Vec<Shown>> {
+    let shown = |place: &GroupPlace| (place.group.reference.clone(), place.group.name.clone(), place.member.clone());
+    let show = |view: &individual::IndividualView| {
+        Ok::<_, AppError>(view.beside.places.as_ref().map(|places| places.iter().map(shown).collect()))
+    };
+    let wanted = (&key(text), Includes::ALL);
+    individual::read(ctx, registry, LanguagePreference::none(), wanted, show).await.unwrap()
+}
+
 #[tokio::test]
-async fn a_read_of_an_individual_makes_one_lookup_of_the_store() {
+async fn a_read_of_an_individual_and_its_groups_makes_one_lookup_of_the_store() {
     let (registry, store) = register();
     create(&*store, person(&["urn:x:a|1"])).await;
+    create(&*store, person(&["urn:x:a|2"])).await;
+    commit(&*store, vec![Operation::create(household())]).await.unwrap();
     let before = store.lookups();
-    assert_eq!(read(&registry, "urn:x:a|1").await.unwrap(), Some(1));
+    let shown = groups_shown(&context(), &registry, "urn:x:a|1").await;
     assert_eq!(store.lookups() - before, 1);
+    let (reference, name) = (Some("Group/urn:x:g|1".to_owned()), Some("Ménage Diallo".to_owned()));
+    let household = household();
+    let members = household.members().filter(|member| member.individual == RecordId(1));
+    let expected: Vec<Shown> = members.map(|member| (reference.clone(), name.clone(), member)).collect();
+    assert_eq!((expected.len(), &shown), (2, &Some(expected.clone())));
+
+    // A transaction, whose writes are in no index, reads the record of the group, with the same result.
+    let transaction = Transaction::begin(&registry).registry();
+    let before = store.lookups();
+    assert_eq!(groups_shown(&context(), &transaction, "urn:x:a|1").await, shown);
+    assert_eq!(store.lookups() - before, 2);
+
+    // A client without the name of groups, and one that reads no groups.
+    let members = FieldSet::only([FieldName::parse(Resource::Group, "member").unwrap()]);
+    let read = |resource| Scope::new(resource, Action::Read);
+    let grants = [(read(Resource::Individual), FieldSet::All), (read(Resource::Group), members)];
+    let unnamed: Vec<Shown> = expected.into_iter().map(|(reference, _, member)| (reference, None, member)).collect();
+    let grants: Grants = grants.into_iter().collect();
+    assert_eq!(groups_shown(&client(grants), &registry, "urn:x:a|1").await, Some(unnamed));
+    let grants: Grants = [read(Resource::Individual)].into_iter().collect();
+    assert_eq!(groups_shown(&client(grants), &registry, "urn:x:a|1").await, None);
 }
 
 #[tokio::test]
