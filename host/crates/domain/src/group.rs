@@ -1,9 +1,12 @@
 //! A household, family or other group of people.
 
+use std::fmt;
+
 use jiff::civil::Date;
 
 use super::calendar::Period;
 use super::code::CodedValue;
+use super::identifier::{self, IdentifierKey};
 use super::individual::LIST_ITEMS_MAX;
 use super::person_name::NAME_PART_BYTES_MAX;
 use super::record::{Fields, Record, RecordId, RecordKind};
@@ -148,6 +151,33 @@ impl<C, I> Member<C, I> {
         let period = self.period.unwrap_or_default();
         let is_over = self.is_inactive || period.end.is_some_and(|end| end < day);
         (!is_over).then(|| Period { start: period.start.max(Some(day)), end: period.end })
+    }
+}
+
+/// A group as the records of its members show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// The identifier that names the group.
+    pub called: Option<IdentifierKey>,
+    /// Name.
+    pub name: Option<String>,
+    /// Members, in the order of the record: all of them, or the memberships of one individual.
+    pub members: Vec<Member>,
+}
+
+impl fmt::Debug for GroupSummary {
+    /// Keeps the content of records out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("GroupSummary").field("members", &self.members.len()).finish_non_exhaustive()
+    }
+}
+
+impl GroupSummary {
+    /// Summarises a group with all members.
+    #[must_use]
+    pub fn of(details: &GroupDetails) -> Self {
+        let called = identifier::called(&details.identifiers).cloned();
+        Self { called, name: details.get(NAME).map(str::to_owned), members: details.members().collect() }
     }
 }
 

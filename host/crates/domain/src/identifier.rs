@@ -142,6 +142,13 @@ impl Identifier {
     }
 }
 
+/// Returns the identifier that names a record: the first current one, or else the first.
+#[must_use]
+pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
+    let open = identifiers.iter().find(|identifier| identifier.is_open());
+    open.or(identifiers.first()).map(|identifier| &identifier.key)
+}
+
 /// Maximum number of systems that a deployment registers.
 pub const IDENTIFIER_SYSTEMS_MAX: usize = 1_000;
 

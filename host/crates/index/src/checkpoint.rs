@@ -116,7 +116,7 @@ pub(super) use stored_fields;
 /// order) or of the serialisation of a part; a test checks this. The layout also includes the version of daftar, the
 /// revision of the schema, its fields that have columns or are searched as whole texts, and the Unicode tables for
 /// splitting and sorting words.
-const LAYOUT: u32 = 5;
+const LAYOUT: u32 = 6;
 
 /// Returns the digest of the layout: a program that builds other columns from the same records cannot use a checkpoint.
 fn layout_digest() -> [u8; 32] {

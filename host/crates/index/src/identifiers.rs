@@ -2,12 +2,14 @@
 //!
 //! **Invariant:** an identifier is stored as 128 bits, its SipHash under a secret key that is generated when the
 //! register is read from its records and exists only in memory and in checkpoints. Collisions cannot be searched for
-//! without that key, and among a thousand million identifiers two collide by chance once in 10^20 registers; so a match
-//! is not compared with the record again.
+//! without that key, and among a thousand million identifiers two collide by chance once in 10^20 registers; so a search
+//! does not compare a match with the record again. A read of one record does.
+
+use std::hash::Hasher as _;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use siphasher::sip128::SipHasher24;
+use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 use super::checkpoint::stored_fields;
 use super::codes::{Edit, Edits};
@@ -42,13 +44,12 @@ impl IdentifierHasher {
 
     /// Hashes an identifier.
     pub(super) fn hash(&self, key: &IdentifierKey) -> IdentifierHash {
-        let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
+        let mut hasher = self.0;
+        hasher.write(key.system.as_str().as_bytes());
         // A system has no zero byte, so that different identifiers have different bytes.
-        let mut bytes = Vec::with_capacity(system.len() + value.len() + 1);
-        bytes.extend_from_slice(system);
-        bytes.push(0);
-        bytes.extend_from_slice(value);
-        IdentifierHash(self.0.hash(&bytes).as_bytes())
+        hasher.write(&[0]);
+        hasher.write(key.value.as_str().as_bytes());
+        IdentifierHash(hasher.finish128().as_bytes())
     }
 }
 
@@ -110,8 +111,18 @@ impl IdentifierIndex {
 
     /// Returns the rows that have an identifier, ascending.
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
+        self.each_row(hash).collect()
+    }
+
+    /// Returns the row that has an identifier; `None` if no row has it, or more than one.
+    pub(super) fn only_row(&self, hash: IdentifierHash) -> Option<u32> {
+        let mut rows = self.each_row(hash);
+        rows.next().filter(|_| rows.next().is_none())
+    }
+
+    fn each_row(&self, hash: IdentifierHash) -> impl Iterator<Item = u32> + '_ {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
-        entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
+        entries.take_while(move |(at, _)| *at == hash).map(|(_, row)| row)
     }
 }
 
@@ -136,7 +147,16 @@ mod tests {
         assert_eq!(index.rows(hash("urn:a:b|1")), [3, 5, 9]);
         assert_eq!(index.rows(hash("urn:a:b|2")), [4]);
         assert!(index.rows(hash("urn:a:c|1")).is_empty());
+        let only = |text: &str| index.only_row(hash(text));
+        assert_eq!([only("urn:a:b|1"), only("urn:a:b|2"), only("urn:a:c|1")], [None, Some(4), None]);
         index.apply(vec![(first, 5, Edit::Clear)]);
         assert_eq!(index.rows(hash("urn:a:b|1")), [3, 9]);
+    }
+
+    #[test]
+    fn the_parts_of_an_identifier_are_hashed_with_a_zero_byte_between_them() {
+        let hasher = IdentifierHasher::of_key([5; 16]);
+        let whole = SipHasher24::new_with_key(&[5; 16]).hash(b"urn:a:b\01|2");
+        assert_eq!(hasher.hash(&IdentifierKey::parse("urn:a:b|1|2").unwrap()), IdentifierHash(whole.as_bytes()));
     }
 }

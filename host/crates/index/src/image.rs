@@ -18,12 +18,10 @@ use daftar_domain::manifest::ExtensionPath;
 pub(super) struct Terms {
     pub(super) individuals: Blobs,
     pub(super) groups: Blobs,
-    /// The members of each group.
-    pub(super) members: Blobs,
     pub(super) about: about::Terms,
 }
 
-stored_fields!(Terms { individuals, groups, members, about });
+stored_fields!(Terms { individuals, groups, about });
 
 /// An image of the whole in-memory register. It shares unchanged data with the register.
 #[derive(Clone)]

@@ -35,6 +35,7 @@ mod search;
 mod snapshot;
 mod stored;
 mod subjects;
+mod summaries;
 mod terms;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -243,7 +244,7 @@ impl Columns {
         next.places.reach(next.individuals.rows.count());
         next.groups.write(&mut terms.groups, prepared.groups, is_load.then_some(of_groups));
         let rows = (&next.individuals.rows, &next.groups.rows);
-        next.members.write(&mut terms.members, rows, &mut next.places, prepared.members);
+        next.members.write(rows, &mut next.places, prepared.members);
         next.about.write(&mut terms.about, prepared.about);
         let places = consent_index::Places {
             individuals: &next.individuals.rows,

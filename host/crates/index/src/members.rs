@@ -1,5 +1,5 @@
-//! Group membership: the groups that name a person, and the members of a group in the order of its record, which a rule
-//! about households reads.
+//! Group membership: the groups that name a person, the members of a group in the order of its record, which a rule
+//! about households reads, and the groups as the records of their members show them.
 //!
 //! **Invariant:** the member index of a group has its active members, in the order of the record. Their periods are
 //! compared with the day of the rule on evaluation.
@@ -10,9 +10,10 @@ use super::codes::{difference, sorted_once};
 use super::places::{Place, Places};
 use super::rows::Rows;
 use super::stored;
-use super::terms;
+use super::subjects::Contents;
+use super::summaries::Summaries;
 use super::tree::SharedTree;
-use daftar_domain::group::Member;
+use daftar_domain::group::{Group, GroupSummary, Member};
 use daftar_domain::record::RecordId;
 
 /// The members of all groups, cheap to clone.
@@ -22,6 +23,8 @@ pub(super) struct Members {
     pub(super) named: SharedTree<(RecordId, RecordId), ()>,
     /// The active members of each group's row: memberships whose `group` is the person's row.
     pub(super) seats: Blobs,
+    /// The groups as the records of their members show them.
+    pub(super) summaries: Summaries,
 }
 
 /// A person's membership in a group, seen from the group.
@@ -34,11 +37,25 @@ pub struct ActiveMember {
 }
 
 /// A group with its members, ready to be written.
-pub(super) type Prepared = (RecordId, Vec<Member>);
+pub(super) struct Prepared {
+    id: RecordId,
+    summary: GroupSummary,
+}
+
+impl Prepared {
+    /// Summarises a group. Rules read its members only.
+    pub(super) fn of(group: &Group, contents: Contents) -> Self {
+        let summary = match contents {
+            Contents::All => GroupSummary::of(&group.details),
+            Contents::Rules => GroupSummary { called: None, name: None, members: group.details.members().collect() },
+        };
+        Self { id: group.id, summary }
+    }
+}
 
 /// Returns the people that members name, sorted, without duplicates.
-pub(super) fn named_by(members: &[Member]) -> Box<[RecordId]> {
-    sorted_once(members.iter().map(|member| member.individual)).into()
+pub(super) fn named_by(members: &[Member]) -> Vec<RecordId> {
+    sorted_once(members.iter().map(|member| member.individual))
 }
 
 /// Serialises the active members of a group.
@@ -53,7 +70,7 @@ pub(super) fn roles_of(people: &Rows, members: &[Member]) -> Vec<u8> {
     bytes
 }
 
-stored_fields!(Members { named, seats });
+stored_fields!(Members { named, seats, summaries });
 
 impl Members {
     /// Returns the groups that name a person as a member, ascending.
@@ -72,27 +89,21 @@ impl Members {
             .map(|place| ActiveMember { person: place.group, role: place.role })
     }
 
-    /// Writes the members and current memberships of groups with rows. `all_named`: the individuals named by each row.
-    pub(super) fn write(
-        &mut self,
-        all_named: &mut Blobs,
-        (people, groups): (&Rows, &Rows),
-        places: &mut Places,
-        records: Vec<Prepared>,
-    ) {
-        for (id, members) in records {
+    /// Writes the members and current memberships of groups with rows.
+    pub(super) fn write(&mut self, (people, groups): (&Rows, &Rows), places: &mut Places, records: Vec<Prepared>) {
+        for Prepared { id, summary } in records {
             let Some(row) = groups.find(id) else { continue };
-            let before: Box<[RecordId]> = terms::of_row(all_named, row);
-            let named = named_by(&members);
+            let members = &summary.members;
+            let (before, named) = (sorted_once(self.summaries.people(row)), named_by(members));
             for member in difference(&before, &named) {
                 self.named.remove(&(*member, id));
             }
             for member in difference(&named, &before) {
                 self.named.insert((*member, id), ());
             }
-            write_places(places, people, row, &before, &members);
-            self.seats.set(row, &roles_of(people, &members));
-            terms::set_row(all_named, row, &named);
+            write_places(places, people, row, &before, members);
+            self.seats.set(row, &roles_of(people, members));
+            self.summaries.set(row, &summary);
         }
     }
 }

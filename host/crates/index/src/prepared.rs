@@ -50,7 +50,7 @@ impl Prepared {
             }
             ChangedRecord::Group(record) => {
                 self.groups.push(subjects::Prepared::of_group(record, preparer));
-                self.members.push((record.id, record.details.members().collect()));
+                self.members.push(members::Prepared::of(record, preparer.contents));
             }
             ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
                 self.about.add(record);

@@ -18,10 +18,11 @@ use super::prepared::Preparer;
 use super::subjects::{Contents, Subjects};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::{ConsentFilter, Opened};
-use daftar_domain::group::GroupRecord;
+use daftar_domain::group::{GroupRecord, GroupSummary};
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::{ConsentTerm, Found, MembershipTerm, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
@@ -57,10 +58,30 @@ impl Snapshot {
         Preparer { hasher, extensions, contents: Contents::All }
     }
 
+    /// Returns the individual or group that has or had an identifier, by its hash; `None` if there is none, or more than
+    /// one.
+    #[must_use]
+    pub fn only_carrier(&self, kind: RecordKind, key: &IdentifierKey) -> Option<RecordId> {
+        let (identifiers, rows) = match kind {
+            RecordKind::Individual => (&self.individuals.identifiers, &self.individuals.rows),
+            RecordKind::Group => (&self.groups.identifiers, &self.groups.rows),
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return None,
+        };
+        rows.id(identifiers.only_row(self.hasher.hash(key))?)
+    }
+
     /// Returns every group that names the person as a member, active or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         self.members.groups_of(individual)
+    }
+
+    /// Returns a group as the record of an individual shows it, with the memberships of that individual; `None` if the
+    /// group has no row. Complete only in a register with everything that searches read.
+    #[must_use]
+    pub fn group_of(&self, individual: RecordId, group: RecordId) -> Option<GroupSummary> {
+        let row = self.groups.rows.find(group)?;
+        self.members.summaries.get(row, |member| member == individual)
     }
 
     /// Returns every program, in the order of their keys.

@@ -19,7 +19,7 @@ use super::tree::SharedTree;
 use super::{Snapshot, members};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
-use daftar_domain::group::{Group, Member};
+use daftar_domain::group::{Group, GroupSummary, Member};
 use daftar_domain::individual::Individual;
 use daftar_domain::program_membership::ProgramMembership;
 use daftar_domain::record::{RecordId, RecordKind, RecordType};
@@ -39,6 +39,7 @@ const CODES: RowProblem = "searches by code do not agree with the record";
 const WORDS: RowProblem = "searches by word do not agree with the record";
 const IDENTIFIERS: RowProblem = "searches by identifier do not agree with the record";
 const MEMBERS: RowProblem = "its membership index entries do not agree with the record";
+const SHOWN: RowProblem = "the records of its members show other values of it than the record";
 const TERMS: RowProblem = "searches by its references do not agree with the record";
 const COVERS: RowProblem = "its consent index entries do not agree with the consents";
 
@@ -302,6 +303,9 @@ impl Snapshot {
         }
         if self.members.seats.get(row) != members::roles_of(&self.individuals.rows, &members) {
             return Err(MEMBERS);
+        }
+        if self.members.summaries.get(row, |_| true).as_ref() != Some(&GroupSummary::of(&record.details)) {
+            return Err(SHOWN);
         }
         Ok(Counts { members: length(named.len()), places: length(places), ..counts })
     }

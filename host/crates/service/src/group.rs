@@ -95,7 +95,7 @@ pub async fn read(
     key: &IdentifierKey,
     wanted: Includes,
 ) -> Result<GroupView, AppError> {
-    let found = visibility::find_record(ctx, registry, key).await;
+    let found = visibility::read_record(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     written_view(ctx, registry, languages, found?, wanted).await
 }

@@ -216,7 +216,7 @@ pub async fn read<T, E: From<AppError>>(
     (key, wanted): (&IdentifierKey, Includes),
     write: impl FnOnce(&IndividualView) -> Result<T, E>,
 ) -> Result<T, E> {
-    let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
+    let found = visibility::read_record::<IndividualDetails>(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     let seen = found?;
     let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
@@ -257,7 +257,7 @@ pub async fn read_body<E: From<AppError>>(
 /// The groups and other individuals that the body of an individual names, as the audit log records them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
-    let groups = places.filter_map(|place| records::name_of(&place.group.record));
+    let groups = places.filter_map(|place| place.group.reference.clone());
     let related = view.beside.related.values().filter_map(|person| records::name_of(&person.record));
     groups.chain(related).collect()
 }

@@ -1,4 +1,7 @@
 //! Executes queries on the register in its in-memory index.
+//!
+//! **Invariant:** a query sees every write that was acknowledged before it began. The embedded store notifies the index
+//! of a write once the write is on disk, and acknowledges it when the index has applied it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +9,10 @@ use std::sync::Arc;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::Opened;
+use daftar_domain::group::GroupSummary;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::Program;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{
@@ -70,8 +75,16 @@ impl Index for MemoryIndex {
         Ok(self.0.snapshot().consents(conditions, page))
     }
 
+    fn candidate(&self, kind: RecordKind, key: &IdentifierKey) -> Option<RecordId> {
+        self.0.snapshot().only_carrier(kind, key)
+    }
+
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
         Ok(self.0.snapshot().groups_of(individual))
+    }
+
+    fn group_of(&self, individual: RecordId, group: RecordId) -> Option<GroupSummary> {
+        self.0.snapshot().group_of(individual, group)
     }
 
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {

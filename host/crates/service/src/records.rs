@@ -9,6 +9,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+pub use daftar_domain::identifier::called;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition, VersionId};
 use daftar_store::{Committed, Operation, Store, Write};
@@ -120,13 +121,6 @@ pub fn written<D: Details>(committed: Committed) -> Result<Arc<Record<D>>, AppEr
 #[must_use]
 pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
     format!("{kind}/{}", key.reveal())
-}
-
-/// The identifier that names a record: the first active one, or else the first.
-#[must_use]
-pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
-    let open = identifiers.iter().find(|identifier| identifier.is_open());
-    open.or(identifiers.first()).map(|identifier| &identifier.key)
 }
 
 /// Reference of a record: `<kind>/<system>|<value>`. Personal data if the kind is.

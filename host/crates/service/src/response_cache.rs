@@ -192,7 +192,7 @@ impl ResponseCache {
         let mut read_set =
             vec![stamps.of_identifier(&key.person), stamps.of_record(RecordKind::Individual, view.individual.id)];
         let places = view.beside.places.iter().flatten();
-        read_set.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
+        read_set.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.id)));
         read_set.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
         // Runs after the stamps are read: a change increments the counter first and the stamps afterwards.
         if stamps.changes() == changes_before {

@@ -19,6 +19,11 @@
 //!
 //! **Invariant:** an identifier is resolved among the visible records only, so that a hidden record neither replaces a
 //! visible one nor makes it ambiguous.
+//!
+//! **Invariant:** the index in memory only proposes the record that an identifier addresses. The record decides, as it
+//! is in the store: if it has the identifier now, it is the owner, since no two records of a kind have the same
+//! identifier at a time. In every other case the store is queried for all owners. So a read sees every acknowledged
+//! write, and returns no other record for a collision of hashes, an ended or reused identifier, or an index that lags.
 
 #[cfg(test)]
 mod tests;
@@ -234,6 +239,34 @@ pub async fn find_record<D: Details>(
 ) -> Result<Seen<D>, AppError> {
     let (id, fields) = find(ctx, registry, D::KIND, key).await?;
     Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
+}
+
+/// The full record that an identifier addresses, as [`find_record`], for an operation that only reads. If the index in
+/// memory proposes the right record, the store is queried for that record alone. For a client that requires consents
+/// visibility is decided before any record is read.
+///
+/// # Errors
+/// As [`find`].
+pub async fn read_record<D: Details>(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+) -> Result<Seen<D>, AppError> {
+    if ctx.consent.is_none()
+        && let Some(record) = proposed::<D>(registry, key).await?
+    {
+        return Ok(Seen { record, fields: ctx.fields(D::KIND.resource(), Action::Read) });
+    }
+    find_record(ctx, registry, key).await
+}
+
+/// The record that the index proposes for an identifier, if the record has the identifier now.
+async fn proposed<D: Details>(registry: &Registry, key: &IdentifierKey) -> Result<Option<Arc<Record<D>>>, AppError> {
+    let Some(id) = registry.index.candidate(D::KIND, key) else { return Ok(None) };
+    let record = registry.store.find::<D>(id).await?;
+    let is_owner =
+        |record: &Arc<Record<D>>| record.details.identifiers().iter().any(|one| one.is_open() && one.key == *key);
+    Ok(record.filter(is_owner))
 }
 
 /// The fields that searches of a resource may use.

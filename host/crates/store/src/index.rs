@@ -13,8 +13,10 @@ use jiff::civil::Date;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::{ConsentFilter, Opened};
+use daftar_domain::group::GroupSummary;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::Program;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{ConsentTerm, Found, MembershipConditions, MembershipTerm, Page, Sorting, SubjectQuery};
@@ -94,11 +96,24 @@ pub trait Index: Send + Sync + 'static {
     /// If the store fails.
     async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError>;
 
+    /// Returns the record of a kind that has or had the identifier, if an index in memory has exactly one: a candidate
+    /// only. Not every record with the identifier must be in memory yet, and the hash of another identifier may be the
+    /// same, so the caller reads the record and compares.
+    fn candidate(&self, _kind: RecordKind, _key: &IdentifierKey) -> Option<RecordId> {
+        None
+    }
+
     /// Returns every group with the individual as a current or former member, in the order of their keys.
     ///
     /// # Errors
     /// If the store fails.
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError>;
+
+    /// Returns a group as the record of an individual shows it, with the memberships of that individual, if an index in
+    /// memory has it; otherwise the caller reads the record of the group.
+    fn group_of(&self, _individual: RecordId, _group: RecordId) -> Option<GroupSummary> {
+        None
+    }
 
     /// Returns every program, in the order of their keys.
     ///

@@ -65,6 +65,8 @@ pub struct ProxyStore {
     notified: AtomicU64,
     is_deaf: AtomicBool,
     is_unavailable: AtomicBool,
+    /// Number of lookups of records and of owners of identifiers.
+    lookups: AtomicU64,
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Locked while a counter is raised or lowered.
     counting: tokio::sync::Mutex<()>,
@@ -108,6 +110,7 @@ impl ProxyStore {
             notified: AtomicU64::default(),
             is_deaf: AtomicBool::default(),
             is_unavailable: AtomicBool::default(),
+            lookups: AtomicU64::default(),
             turn: Arc::default(),
             counting: tokio::sync::Mutex::default(),
             started: Instant::now(),
@@ -136,6 +139,15 @@ impl ProxyStore {
     /// Sets the time of the shared clock.
     pub fn set_time(&self, time: Timestamp) {
         self.state().time = time;
+    }
+
+    /// Number of records and owners of identifiers that were looked up.
+    pub fn lookups(&self) -> u64 {
+        self.lookups.load(Ordering::Relaxed)
+    }
+
+    fn note_lookups(&self, count: usize) {
+        self.lookups.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     /// The labels stored last.
@@ -275,10 +287,12 @@ impl Store for ProxyStore {
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.note_lookups(1);
         self.seen().record(kind, id).await
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.note_lookups(ids.len());
         self.seen().records(kind, ids).await
     }
 
@@ -314,6 +328,7 @@ impl Store for ProxyStore {
         key: &IdentifierKey,
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        self.note_lookups(1);
         self.seen().identifier_owners(kind, key, limit).await
     }
 

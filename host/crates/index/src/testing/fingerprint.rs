@@ -12,6 +12,7 @@ use crate::rows::Rows;
 use crate::stored::{self, bytes_of};
 use crate::subjects::Subjects;
 use crate::terms::TermIndex;
+use daftar_domain::group::GroupSummary;
 use daftar_domain::record::RecordType;
 
 /// The content of a register, as one number for each of its parts.
@@ -31,7 +32,11 @@ impl Image {
         visitor.of_rows("terms of groups", &groups.rows, |row| terms.groups.get(row).to_vec());
         visitor.values("members of groups", members.named.iter().map(|(entry, ())| *entry));
         visitor.of_rows("active members of groups", &groups.rows, |row| members.seats.get(row).to_vec());
-        visitor.of_rows("individuals named by groups", &groups.rows, |row| terms.members.get(row).to_vec());
+        visitor.of_rows("summaries of groups", &groups.rows, |row| {
+            // Their systems are numbered in the order of their first use.
+            let GroupSummary { called, name, members } = members.summaries.get(row, |_| true)?;
+            Some((called.map(|key| key.reveal()), name, format!("{members:?}")))
+        });
         // The order of several memberships is ignored.
         visitor.of_rows("places of individuals", &individuals.rows, |row| {
             let mut places: Vec<Vec<u8>> = places.of(row).map(|place| bytes_of(&place)).collect();

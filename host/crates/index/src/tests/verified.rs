@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{any_group, any_individual};
+use daftar_domain::code::EditionNumber;
 use daftar_domain::individual::Individual;
 use daftar_domain::record::RecordKind;
 
@@ -94,4 +95,19 @@ fn each_difference_is_reported_for_its_record_only() {
     for differs in [Vec::new(), vec![member(2, None)], vec![member(1, None), member(2, None)]] {
         assert_eq!(problems(&columns, RecordKind::Group, &group(differs)), [(1, members)]);
     }
+
+    // Searches and rules read neither the version of a role's vocabulary nor the order of identifiers.
+    let household = |edition, identifiers: &[&str]| {
+        let mut one = member(1, Some(9));
+        one.role = one.role.map(|role| CodedValue { edition: EditionNumber(edition), ..role });
+        let mut details = with_members(vec![one]);
+        details.identifiers = identifiers.iter().map(|text| identifier(text)).collect();
+        details
+    };
+    write_group(&columns, 1, household(1, &["urn:a:x|1", "urn:a:x|2"]));
+    let check = |details| problems(&columns, RecordKind::Group, &[ChangedRecord::Group(record(1, details))]);
+    let shown = "the records of its members show other values of it than the record";
+    assert_eq!(check(household(1, &["urn:a:x|1", "urn:a:x|2"])), []);
+    assert_eq!(check(household(2, &["urn:a:x|1", "urn:a:x|2"])), [(1, shown)]);
+    assert_eq!(check(household(1, &["urn:a:x|2", "urn:a:x|1"])), [(1, shown)]);
 }

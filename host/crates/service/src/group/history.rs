@@ -70,7 +70,7 @@ pub async fn membership_history(
     page: Page,
 ) -> Result<HistoryPage, AppError> {
     let found = match visibility::check_read(ctx, Resource::Group, "member", FieldUse::Read) {
-        Ok(()) => visibility::find_record::<GroupDetails>(ctx, registry, key).await,
+        Ok(()) => visibility::read_record::<GroupDetails>(ctx, registry, key).await,
         Err(error) => Err(error),
     };
     registry.audit.record_read(ctx, &found, vec![reference(key)], Some("membership history")).await?;

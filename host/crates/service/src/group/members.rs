@@ -1,5 +1,7 @@
 //! Changes of one member of a group: add, change, remove.
 
+use std::fmt;
+
 use jiff::civil::Date;
 
 use super::{GroupView, Includes, check_members, reference, view};
@@ -15,7 +17,7 @@ use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{GroupDetails, GroupRecord, MEMBER, MEMBERS_MAX, Member};
+use daftar_domain::group::{GroupDetails, GroupRecord, GroupSummary, MEMBER, MEMBERS_MAX, Member};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
@@ -260,11 +262,29 @@ fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
     }
 }
 
+/// A group as the record of a member shows it to the client.
+#[derive(Clone)]
+pub struct ShownGroup {
+    /// Its key.
+    pub id: RecordId,
+    /// `Group/<system>|<value>`; a group without identifiers is impossible.
+    pub reference: Option<String>,
+    /// The name, if the client may see it.
+    pub name: Option<String>,
+}
+
+impl fmt::Debug for ShownGroup {
+    /// Keeps the content of records out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ShownGroup").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 /// The membership of an individual in one group.
 #[derive(Debug, Clone)]
 pub struct GroupPlace {
-    /// The group, with its fields that the client may see.
-    pub group: Seen<GroupDetails>,
+    /// The group.
+    pub group: ShownGroup,
     /// The membership.
     pub member: Member,
 }
@@ -336,16 +356,38 @@ pub async fn places_in_groups(
         let fields =
             visibility::of(ctx, registry, RecordKind::Group, id).await?.filter(|fields| fields.allows("member"));
         let Some(fields) = fields else { continue };
-        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
-        let group = Seen { record, fields };
-        for member in group.record.details.members().filter(|member| member.individual == individual) {
+        let Some(GroupSummary { called, name, members }) = summary_of(registry, individual, id).await? else {
+            continue;
+        };
+        let reference = called.as_ref().map(reference);
+        let group = ShownGroup { id, reference, name: name.filter(|_| fields.allows("name")) };
+        for member in members {
             let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
             found.total = found.total.saturating_add(1);
             if is_in_page {
-                ctx.trail.names(records::name_of(&group.record));
+                ctx.trail.names(group.reference.clone());
                 found.places.push(GroupPlace { group: group.clone(), member });
             }
         }
     }
     Ok(found)
+}
+
+/// A group with the memberships of an individual: of the index in memory, or of the record.
+async fn summary_of(
+    registry: &Registry,
+    individual: RecordId,
+    group: RecordId,
+) -> Result<Option<GroupSummary>, AppError> {
+    // No index has the writes of a transaction.
+    let in_memory = || registry.index.group_of(individual, group);
+    if let Some(summary) = registry.store.pending_writes().is_none().then(in_memory).flatten() {
+        return Ok(Some(summary));
+    }
+    let record = registry.store.find::<GroupDetails>(group).await?;
+    Ok(record.map(|record| {
+        let mut summary = GroupSummary::of(&record.details);
+        summary.members.retain(|member| member.individual == individual);
+        summary
+    }))
 }

@@ -1,5 +1,7 @@
 //! Visibility in a small register, for clients with and without consents.
 
+mod reads;
+
 use super::*;
 use daftar_domain::audit::Actor;
 use daftar_domain::calendar::Period;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::field::{self, Level, Reading};
 use super::reader::{ObjectReader, Problems};
-use super::record::{Part, ShownRecord, Shows, meta as meta_of, shown_group};
+use super::record::{Part, ShownRecord, Shows, meta as meta_of};
 use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS, Member};
 use daftar_domain::identifier::IdentifierKey;
@@ -110,7 +110,9 @@ impl<'a> PlaceBody<'a> {
     pub fn new(place: &'a GroupPlace, shows: &'a dyn Shows) -> Option<Self> {
         let mut values = values_of(&place.member);
         values.take(MEMBER_ENTITY.tag());
-        Some(Self { group: shown_group(&place.group)?, place: values, shows })
+        let reference = place.group.reference.as_deref()?.into();
+        let group = ShownRecord { reference, display: place.group.name.as_deref().map(Into::into) };
+        Some(Self { group, place: values, shows })
     }
 }
 
