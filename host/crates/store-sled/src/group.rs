@@ -17,7 +17,7 @@ use super::audit_log::OldAudit;
 use super::health::Health;
 use super::keys;
 use super::reader::Reader;
-use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, State};
+use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, Look, State};
 
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
@@ -32,6 +32,8 @@ pub(super) struct Group<'g> {
     changes: Vec<Change>,
     answers: Answers,
     snapshots: Vec<Answer<Fixed>>,
+    looks: Vec<Look>,
+    jobs: usize,
 }
 
 /// A counter value after the group.
@@ -47,14 +49,23 @@ pub(super) struct Finished {
     pub(super) answers: Answers,
     /// The callers that wait for a snapshot after the group.
     pub(super) snapshots: Vec<Answer<Fixed>>,
+    /// The checks to be run before the group is applied.
+    pub(super) looks: Vec<Look>,
+    /// The number of its jobs.
+    pub(super) jobs: usize,
 }
 
 impl<'g> Group<'g> {
     pub(super) fn new(reader: &'g Reader, state: &'g mut State, recent: &'g mut Recent) -> Self {
         let planner = Planner::new(reader, state.last, recent);
         let (batches, changes, answers) = (Batches::default(), Vec::new(), Answers::default());
-        let (counters, snapshots) = (BTreeMap::new(), Vec::new());
-        Self { reader, planner, state, counters, batches, changes, answers, snapshots }
+        let (counters, snapshots, looks) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { reader, planner, state, counters, batches, changes, answers, snapshots, looks, jobs: 0 }
+    }
+
+    /// Returns the number of jobs added.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs
     }
 
     /// Adds audit entries that belong to no write.
@@ -98,6 +109,7 @@ impl<'g> Group<'g> {
 
     /// Plans a job.
     pub(super) fn add(&mut self, job: Job) {
+        self.jobs = self.jobs.saturating_add(1);
         match job {
             Job::Commit(write, request, answer) => {
                 self.answer(answer, |group| group.commit(*write, request.map(|request| *request)));
@@ -110,8 +122,7 @@ impl<'g> Group<'g> {
                 self.answer(answer, |group| group.remove_audit(&old, removal));
             }
             Job::Forget(names, now, answer) => self.answer(answer, |group| group.forget(names, now)),
-            // The group is not applied yet: the database is between two groups.
-            Job::Look(look) => look(),
+            Job::Look(look) => self.looks.push(look),
             Job::Snapshot(answer) => self.snapshots.push(answer),
             // Its entries are added when the group is complete.
             Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
@@ -135,8 +146,8 @@ impl<'g> Group<'g> {
                 None => self.batches.remove(key),
             }
         }
-        let Self { batches, changes, answers, snapshots, .. } = self;
-        Finished { batches: batches.finish(), changes, answers, snapshots }
+        let Self { batches, changes, answers, snapshots, looks, jobs, .. } = self;
+        Finished { batches: batches.finish(), changes, answers, snapshots, looks, jobs }
     }
 
     fn commit(&mut self, mut write: Write, request: Option<IdempotentRequest>) -> Result<Committed, StoreError> {
@@ -334,6 +345,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// Returns true if no caller waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Adds a result. It is sent unchanged when the group is on disk; otherwise the group's failure is sent.
     pub(super) fn add<T: Send + 'static>(&mut self, answer: Answer<T>, outcome: Result<T, StoreError>) {
         self.waiting.push(Box::new(move |group| {
