@@ -1,7 +1,7 @@
 //! The committer thread: completes the groups that the writer has applied, while the writer works on the next one.
 //!
 //! A group is flushed and synced, passed to the sink, and acknowledged. The writer is notified as soon as it is on disk,
-//! and applies the next group from then on.
+//! and applies the next group from then on; it plans that one before.
 //!
 //! **Invariant:** groups are completed one at a time, in the order in which they were applied.
 //!

@@ -37,7 +37,7 @@ use super::unfinished::{Place, Unfinished};
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
 /// The most jobs of one group.
-const JOBS_PER_GROUP_MAX: usize = 256;
+pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
 
 /// The sender of a job's result to the caller.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -147,8 +147,11 @@ impl Writer {
 
     /// Plans, applies and hands over the next group. Returns false after the last one.
     fn write_group(&mut self, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) -> bool {
-        self.committer.settle(&self.reader);
         let mut group = Group::new(&self.reader, &mut self.state, &mut self.recent);
+        // Planned while the group before is brought to disk: that one is in the database already. If it fails, this one
+        // is rejected when it is applied.
+        take_waiting(&mut group, jobs, audit_due);
+        self.committer.settle(&self.reader);
         let has_more = take_jobs(&mut group, jobs, audit_due);
         // Every group includes the audit entries. Only now: a caller adds its entries before it sends the job to write
         // them.
