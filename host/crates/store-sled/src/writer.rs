@@ -156,11 +156,12 @@ impl Writer {
         // Every group includes the audit entries. Only now: a caller adds its entries before it sends the job to write
         // them.
         *audit_due = None;
-        if let Err(error) = group.add_audit(&self.audit.take()) {
+        let added = group.add_audit(&self.audit.take());
+        let (finished, stored) = group.finish();
+        if let Err(error) = added.and(stored) {
             // `apply` rejects the group.
             self.reader.health.fail("writing the audit log", &error);
         }
-        let finished = group.finish();
         self.apply(finished);
         has_more
     }
