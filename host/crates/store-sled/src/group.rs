@@ -164,7 +164,7 @@ impl<'g> Group<'g> {
         let settings = &planned.outcome.settings;
         let removed = settings.iter().filter(|(_, setting)| setting.is_none()).map(|(key, _)| keys::setting(key));
         let removed = removed.collect();
-        self.planner.accept(&planned);
+        self.planner.accept(&mut planned);
         for value in code_table {
             values.push((keys::by_number(keys::CODE_TABLE, self.state.code_table_parts), value));
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
