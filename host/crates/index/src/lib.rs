@@ -208,7 +208,7 @@ impl Columns {
         self.write(records.0, true);
     }
 
-    /// Applies records just created or updated. Called only by the store's writer, in commit order.
+    /// Applies records just created or updated. Called by one thread of the store, in commit order.
     pub fn apply(&self, changes: &[Change]) {
         let mut prepared = Prepared::default();
         for change in changes {

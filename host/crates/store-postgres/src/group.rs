@@ -166,7 +166,7 @@ impl<'g> Group<'g> {
         }
         let new_codes = write.take_new_codes();
         let codes = self.numbering.of_write(&new_codes)?;
-        let planned = self.planner.plan(write, request)?;
+        let mut planned = self.planner.plan(write, request)?;
         // Every possible rejection comes before anything of it is applied.
         let mut rows = Rows::default();
         let added = StoredCodeTable { codes, editions: Vec::new() };
@@ -180,7 +180,7 @@ impl<'g> Group<'g> {
         self.rows.merge(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
         self.locked.deployment_generation += u64::from(planned.outcome.settings.keys().any(is_of_deployment));
-        self.planner.accept(&planned);
+        self.planner.accept(&mut planned);
         self.changes.extend(planned.changes);
         Ok(planned.committed)
     }

@@ -18,16 +18,16 @@ use daftar_store::verify::RawValues;
 pub use self::refill::SledRefill;
 use super::reader::{Reader, number};
 use super::verify::RawKeys;
-use super::writer::{Job, State};
+use super::writer::{Assigned, Job};
 use super::{SledStore, keys};
 
-/// Fixes a snapshot. Only the writer may, when everything that it has assigned is written.
-pub(super) fn fix(reader: &Reader, state: &State) -> Result<Fixed, StoreError> {
-    let records = RecordKind::ALL.map(|kind| (kind, state.last.key(kind)));
+/// Fixes a snapshot. Only the writer may, when these numbers are written and no later ones are.
+pub(super) fn fix(reader: &Reader, assigned: &Assigned) -> Result<Fixed, StoreError> {
+    let records = RecordKind::ALL.map(|kind| (kind, assigned.last.key(kind)));
     Ok(Fixed {
-        mark: Mark { register: reader.register_id()?, sequence: state.last.sequence, records },
-        code_table_parts: state.code_table_parts,
-        last_audit: state.last_audit,
+        mark: Mark { register: reader.register_id()?, sequence: assigned.last.sequence, records },
+        code_table_parts: assigned.code_table_parts,
+        last_audit: assigned.audit,
         present: present_only(&RawKeys::with_health(reader))?,
     })
 }

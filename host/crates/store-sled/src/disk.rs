@@ -5,7 +5,8 @@
 //! too large for the database's log are written to files of their own, which the database never syncs: they are synced
 //! here when they appear. Nor does it sync the file with its configuration.
 //!
-//! **Invariant:** no thread waits for the database's `flush` itself: after a failed write it may block forever.
+//! **Invariant:** only the committer thread waits for the database's `flush` itself: after a failed write it may block
+//! forever.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -94,12 +95,13 @@ pub(super) fn flush(database: &::sled::Db) -> ::sled::Result<()> {
 
 /// As [`flush`], with the caller's time limit.
 pub(super) fn flush_within(database: &::sled::Db, limit: Duration) -> ::sled::Result<()> {
-    wait_for(database.flush_async(), limit)
-        .unwrap_or_else(|| {
-            let late = format!("the database could not write within {} seconds", limit.as_secs());
-            Err(::sled::Error::Io(io::Error::new(io::ErrorKind::TimedOut, late)))
-        })
-        .map(|_| ())
+    wait_for(database.flush_async(), limit).unwrap_or_else(|| Err(::sled::Error::Io(late(limit)))).map(|_| ())
+}
+
+/// Returns the error of a flush that takes too long.
+pub(super) fn late(limit: Duration) -> io::Error {
+    let late = format!("the database could not write within {} seconds", limit.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, late)
 }
 
 /// Wakes the waiting thread.

@@ -4,7 +4,7 @@
 //! fails with it until the folder is opened again. The state after a failure is unknown, and further writes could
 //! depend on it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use daftar_store::StoreError;
 
@@ -33,6 +33,26 @@ impl Health {
             );
         }
         failed(&message)
+    }
+}
+
+/// Records a panic of a thread as a failure of the store, so that no caller continues to hand it work.
+pub(super) struct PanicGuard {
+    health: Arc<Health>,
+    message: &'static str,
+}
+
+impl PanicGuard {
+    pub(super) fn new(health: &Arc<Health>, message: &'static str) -> Self {
+        Self { health: Arc::clone(health), message }
+    }
+}
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.health.fail("writing", &self.message);
+        }
     }
 }
 

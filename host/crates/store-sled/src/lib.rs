@@ -1,13 +1,14 @@
 //! The embedded store: one folder, one process.
 //!
-//! One tree contains everything under keys with prefixes (`keys`); one thread writes (`writer`); every acknowledged
-//! write has been `fdatasync`ed (`disk`). Reads of single records run in the calling thread, as they take a few
+//! One tree contains everything under keys with prefixes (`keys`); one thread writes (`writer`), and another one syncs
+//! and acknowledges (`committer`); every acknowledged write has been `fdatasync`ed (`disk`). Reads of single records run in the calling thread, as they take a few
 //! microseconds; scans run in the threads for blocking work.
 //!
 //! **Invariant:** only this crate names the database crate.
 
 mod archive;
 mod audit_log;
+mod committer;
 mod disk;
 mod group;
 mod health;
@@ -54,11 +55,13 @@ use daftar_store::record::fields::Selection;
 use daftar_store::record::setting::SettingKind;
 
 pub use self::archive::SledRefill;
+use self::committer::{Committer, Completion, DiskCalls};
+use self::disk::FLUSH_LIMIT;
 use self::health::Health;
 pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
 use self::reader::{Reader, contained, not_understood, number};
 pub use self::verify::StoppedStore;
-use self::writer::{Answer, Job, State, SyncDisk, Writer};
+use self::writer::{Answer, Job, State, Writer};
 use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
 pub use daftar_store::meters::StoreRecorders;
@@ -74,6 +77,9 @@ const INLINE_READS_MAX: usize = 32;
 
 /// The number of requests removed in one job of the writer.
 const FORGOTTEN_AT_ONCE: usize = 256;
+
+/// Syncs flushed data to disk.
+type SyncDisk = Box<dyn FnMut() -> std::io::Result<()> + Send>;
 
 /// A register in a folder of its own.
 pub struct SledStore {
@@ -105,7 +111,19 @@ impl SledStore {
     fn open_with(
         path: &Path,
         options: SledOptions,
-        sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
+        sync: impl FnOnce(disk::Disk) -> SyncDisk,
+    ) -> Result<Self, OpenError> {
+        Self::open_calling(path, options, |disk, database| DiskCalls {
+            flush: Box::new(move || database.flush().map(|_| ())),
+            flush_limit: FLUSH_LIMIT,
+            sync: sync(disk),
+        })
+    }
+
+    fn open_calling(
+        path: &Path,
+        options: SledOptions,
+        calls: impl FnOnce(disk::Disk, ::sled::Db) -> DiskCalls,
     ) -> Result<Self, OpenError> {
         let open::OpenFolder { database, disk, mut mark, unfinished, register, lock } =
             open::open(path, options.cache_bytes)?;
@@ -119,18 +137,22 @@ impl SledStore {
         let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
         let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
         let meters = Arc::new(Meters::default());
-        let writer = Writer {
-            reader: reader.clone(),
+        let completion = Completion {
+            health: Arc::clone(&reader.health),
             meters: Arc::clone(&meters),
-            audit: Arc::clone(&audit),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
-            sync_disk: sync_disk(disk),
+            disk: calls(disk, reader.database.clone()),
             mark,
+        };
+        let not_started = |source| OpenError::Io { path: path.to_owned(), source };
+        let writer = Writer {
+            reader: reader.clone(),
+            audit: Arc::clone(&audit),
             unfinished,
             register,
-            synced: state.last.sequence.0,
             recent: Recent::after(state.last.sequence),
+            committer: Committer::start(completion, state.last.sequence.0).map_err(not_started)?,
             state,
         };
         let queue_writes_max = options.queue_writes_max.max(1);
@@ -138,7 +160,7 @@ impl SledStore {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(&waiting))
-            .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+            .map_err(not_started)?;
         let (jobs, thread) = (Some(Arc::new(jobs)), Some(thread));
         Ok(Self {
             jobs,

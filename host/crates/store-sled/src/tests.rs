@@ -1,5 +1,6 @@
 mod damage;
 mod overlay;
+mod pipeline;
 mod torn;
 
 use std::os::unix::fs::PermissionsExt;

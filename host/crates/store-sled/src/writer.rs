@@ -1,14 +1,14 @@
 //! The writer thread.
 //!
-//! **Invariant:** nothing else writes to the database. Waiting jobs are taken as a group: planned, applied in batches,
-//! flushed and synced once, passed to the sink in order, and only then completed.
+//! **Invariant:** nothing else writes to the database. Waiting jobs are taken as a group: planned, applied in batches, and
+//! handed to the committer ([`super::committer`]), which flushes and syncs it once, passes it to the sink and completes
+//! its jobs, in order.
 //!
 //! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
 //! while a batch is applied, reads wait.
 
-use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -20,29 +20,30 @@ use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
-use daftar_store::meters::Meters;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
 use daftar_store::segment::OpenSegment;
-use daftar_store::{ChangeSink, Committed, StoreError, Write};
+use daftar_store::{Committed, StoreError, Write};
 
-use super::archive;
 use super::audit_log::OldAudit;
-use super::disk;
-use super::group::{Group, Operation};
-use super::health::Health;
+use super::committer::{Applied, Committer};
+use super::group::{Finished, Group, Operation};
+use super::health::PanicGuard;
 use super::keys;
-use super::mark::{Acknowledged, Mark};
+use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::unfinished::{Place, Unfinished};
 
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
 /// The most jobs of one group.
-const JOBS_PER_GROUP_MAX: usize = 256;
+pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
 
 /// The sender of a job's result to the caller.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A check of the stored values, which must be short.
+pub(super) type Look = Box<dyn FnOnce() + Send>;
 
 /// A job of the writer.
 pub(super) enum Job {
@@ -60,44 +61,43 @@ pub(super) enum Job {
     WriteAudit(Option<Answer<()>>),
     /// Audit entries are waiting.
     AuditWaits,
-    /// Checks the stored values between two groups. Must be short.
-    Look(Box<dyn FnOnce() + Send>),
+    /// Checks the stored values between two groups, when the sink has the changes of the first one.
+    Look(Look),
     /// Removes old audit entries and adds an entry about the removal.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
     /// Fixes a snapshot of the state after the group.
     Snapshot(Answer<Fixed>),
 }
 
-/// Syncs flushed data to disk. Replaceable in tests: disks do not fail on request.
-pub(super) type SyncDisk = Box<dyn FnMut() -> io::Result<()> + Send>;
-
 /// The state of the writer thread.
 pub(super) struct Writer {
     pub(super) reader: Reader,
-    pub(super) meters: Arc<Meters>,
     pub(super) audit: Arc<AuditBuffer>,
-    pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
-    pub(super) last_sequence: Arc<std::sync::atomic::AtomicU64>,
-    pub(super) sync_disk: SyncDisk,
-    pub(super) mark: Mark,
     pub(super) unfinished: Unfinished,
     /// The id of the register.
     pub(super) register: [u8; 16],
-    /// The last sequence that is on disk.
-    pub(super) synced: u64,
     pub(super) state: State,
     /// The keys touched by the last writes, including those of a group that is not on disk yet.
     pub(super) recent: Recent,
+    pub(super) committer: Committer,
 }
 
-/// Records a panic of the thread as a failure of the store, so that no caller continues to hand it audit entries.
-struct PanicGuard(Arc<Health>);
+/// The last assigned numbers after a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Assigned {
+    /// The last keys of records and the last sequence.
+    pub(super) last: Last,
+    /// The last value of the audit log.
+    pub(super) audit: u64,
+    /// The number of parts of the table of codes.
+    pub(super) code_table_parts: u64,
+}
 
-impl Drop for PanicGuard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail("writing", &"the writer thread has panicked");
-        }
+impl Assigned {
+    /// Returns the numbers that are acknowledged once these are on disk.
+    pub(super) fn acknowledged(&self) -> Acknowledged {
+        let Self { last, audit, code_table_parts } = *self;
+        Acknowledged { sequence: last.sequence.0, audit, code_table_parts }
     }
 }
 
@@ -112,10 +112,14 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Returns the last assigned numbers.
+    pub(super) fn assigned(&self) -> Assigned {
+        Assigned { last: self.last, audit: self.last_audit, code_table_parts: self.code_table_parts }
+    }
+
     /// Returns the numbers that are durable once this state is on disk.
     pub(super) fn acknowledged(&self) -> Acknowledged {
-        let (sequence, audit, code_table_parts) = (self.last.sequence.0, self.last_audit, self.code_table_parts);
-        Acknowledged { sequence, audit, code_table_parts }
+        self.assigned().acknowledged()
     }
 
     /// Reads the state from the database.
@@ -135,85 +139,65 @@ impl State {
 impl Writer {
     /// Runs until no caller can send jobs, then writes the waiting ones.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
-        let _guard = PanicGuard(Arc::clone(&self.reader.health));
-        let mut audit_due: Option<Instant> = None;
-        loop {
-            let first = match audit_due {
-                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
-            let first = match first {
-                Ok(Job::AuditWaits) => {
-                    audit_due = audit_due.or_else(|| Instant::now().checked_add(AUDIT_DELAY));
-                    continue;
-                }
-                Ok(job) => Some(job),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            let waiting = jobs.try_iter().take(JOBS_PER_GROUP_MAX);
-            self.write(first.into_iter().chain(waiting));
-            // Every group includes the audit entries.
-            audit_due = None;
-        }
-        self.write(std::iter::empty());
+        let _guard = PanicGuard::new(&self.reader.health, "the writer thread has panicked");
+        let mut audit_due = None;
+        while self.write_group(jobs, &mut audit_due) {}
+        self.committer.settle(&self.reader);
     }
 
-    fn write(&mut self, jobs: impl Iterator<Item = Job>) {
+    /// Plans, applies and hands over the next group. Returns false after the last one.
+    fn write_group(&mut self, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) -> bool {
         let mut group = Group::new(&self.reader, &mut self.state, &mut self.recent);
-        let mut count = 0_usize;
-        for job in jobs {
-            group.add(job);
-            count = count.saturating_add(1);
-        }
-        // Only now: a caller adds its entries before it sends the job to write them.
-        if let Err(error) = group.add_audit(&self.audit.take()) {
+        // Planned while the group before is brought to disk: that one is in the database already. If it fails, this one
+        // is rejected when it is applied.
+        take_waiting(&mut group, jobs, audit_due);
+        self.committer.settle(&self.reader);
+        let has_more = take_jobs(&mut group, jobs, audit_due);
+        // Every group includes the audit entries. Only now: a caller adds its entries before it sends the job to write
+        // them.
+        *audit_due = None;
+        let added = group.add_audit(&self.audit.take());
+        let (finished, stored) = group.finish();
+        if let Err(error) = added.and(stored) {
             // `apply` rejects the group.
             self.reader.health.fail("writing the audit log", &error);
         }
-        let mut finished = group.finish();
-        let snapshots = std::mem::take(&mut finished.snapshots);
-        let began = Instant::now();
-        let applied = self.apply(&finished.batches);
-        if applied.is_ok() && !finished.batches.is_empty() {
-            self.meters.note_group(count, began.elapsed());
+        self.apply(finished);
+        has_more
+    }
+
+    /// Applies a group, and hands it to the committer.
+    fn apply(&mut self, finished: Finished) {
+        let Finished { batches, changes, answers, snapshots, looks, jobs } = finished;
+        if !looks.is_empty() {
+            self.committer.drain();
+            looks.into_iter().for_each(|look| look());
         }
-        if let Err(failure) = applied {
-            // The dropped senders tell callers that there is no snapshot.
-            finished.answers.fail(&self.reader.health, failure);
+        let began = Instant::now();
+        let is_empty = batches.is_empty();
+        if is_empty && answers.is_empty() && snapshots.is_empty() {
             return;
         }
-        self.last_sequence.store(self.state.last.sequence.0, std::sync::atomic::Ordering::Release);
-        if let Some(sink) = self.sink.get().filter(|_| !finished.changes.is_empty()) {
-            sink.apply(&finished.changes);
-        }
-        finished.answers.send();
-        for answer in snapshots {
-            // The caller may have stopped waiting.
-            let _ = answer.send(archive::fix(&self.reader, &self.state));
+        match self.apply_batches(&batches) {
+            Ok(()) => {
+                let assigned = self.state.assigned();
+                self.committer.begin(Applied { changes, answers, is_empty, jobs, began, assigned }, snapshots);
+            }
+            // The dropped senders tell callers that there is no snapshot.
+            Err(failure) => answers.fail(&self.reader.health, failure),
         }
     }
 
-    /// Writes batches to disk, in order.
-    fn apply(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
-        let health = Arc::clone(&self.reader.health);
-        health.check()?;
-        if batches.is_empty() {
-            return Ok(());
-        }
+    /// Writes batches to the database, in order.
+    fn apply_batches(&self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
+        self.reader.health.check()?;
         for (at, operations) in batches.iter().enumerate() {
             if let Err(reason) = self.apply_batch(operations) {
                 self.keep_unfinished(batches.get(..=at).unwrap_or(batches));
-                return Err(health.fail("writing", &reason));
+                return Err(self.reader.health.fail("writing", &reason));
             }
         }
-        disk::flush(&self.reader.database).map_err(|error| health.fail("flushing", &error))?;
-        (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))?;
-        self.synced = self.state.last.sequence.0;
-        // On disk already: if the marker cannot be written, the next write is not acknowledged.
-        self.mark
-            .write(self.state.acknowledged())
-            .map_err(|error| health.fail("writing the acknowledgement marker", &error))
+        Ok(())
     }
 
     fn apply_batch(&self, operations: &[Operation]) -> Result<(), String> {
@@ -227,12 +211,51 @@ impl Writer {
 
     /// Saves the group of a failing batch, which may be written in part, so that the next start can repeat it.
     fn keep_unfinished(&self, batches: &[Vec<Operation>]) {
-        let place = Place { register: self.register, after: self.synced, last: self.state.last.sequence.0 };
+        let place = Place {
+            register: self.register,
+            after: self.committer.synced_sequence(),
+            last: self.state.last.sequence.0,
+        };
         if let Err(error) = self.unfinished.keep(place, batches.iter().flatten()) {
             tracing::error!(
                 %error,
                 "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
             );
         }
+    }
+}
+
+/// Adds the waiting jobs to a group; waits for one if there is none, and at most until audit entries are due. Returns
+/// false if no caller can send more.
+fn take_jobs(group: &mut Group<'_>, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) -> bool {
+    take_waiting(group, jobs, audit_due);
+    while group.jobs() == 0 {
+        let first = match *audit_due {
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        match first {
+            Ok(job) => take(group, job, audit_due),
+            Err(RecvTimeoutError::Timeout) => return true,
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        take_waiting(group, jobs, audit_due);
+    }
+    true
+}
+
+/// Adds the jobs that are waiting now, up to the maximum of a group.
+fn take_waiting(group: &mut Group<'_>, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) {
+    while group.jobs() < JOBS_PER_GROUP_MAX {
+        let Ok(job) = jobs.try_recv() else { return };
+        take(group, job, audit_due);
+    }
+}
+
+/// Adds a job to a group. Audit entries alone wait for a group of others, with a limit.
+fn take(group: &mut Group<'_>, job: Job, audit_due: &mut Option<Instant>) {
+    match job {
+        Job::AuditWaits => *audit_due = audit_due.or_else(|| Instant::now().checked_add(AUDIT_DELAY)),
+        job => group.add(job),
     }
 }

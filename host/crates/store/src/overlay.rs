@@ -262,10 +262,8 @@ impl Overlay {
                 *holder = *now;
             }
         }
-        let mut planner = Planner::of_parts(&found, state.last);
-        let planned = planner.plan(write, None)?;
-        planner.accept(&planned);
-        state.last = planner.last();
+        let planned = Planner::of_parts(&found, state.last).plan(write, None)?;
+        state.last = planned.last();
         let Records { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
         if !clients.is_empty() || !settings.is_empty() {
             return Err(no_part("it changes data other than records"));
@@ -290,7 +288,7 @@ impl Overlay {
         let mut state = self.state();
         state.records.add_missing(found);
         state.collision = None;
-        let mut planner = Planner::of_parts(&state.records, state.last);
+        let planner = Planner::of_parts(&state.records, state.last);
         let planned = match planner.plan(write.clone(), None) {
             Ok(planned) => planned,
             Err(error) => {
@@ -298,9 +296,7 @@ impl Overlay {
                 return Err(error);
             }
         };
-        planner.accept(&planned);
-        let last = planner.last();
-        state.last = last;
+        state.last = planned.last();
         for change in &planned.changes {
             state.versions.insert(change.record.place(), change.record.clone());
         }

@@ -97,11 +97,18 @@ pub struct Planned {
     pub changes: Vec<Change>,
     /// The previous state of the changed records.
     pub replaced: Vec<ChangedRecord>,
-    /// All data to store.
+    /// All data to store. Empty once the write is accepted.
     pub outcome: Records,
     /// The audit entries of the write.
     pub audit: Vec<AuditEntry>,
     last: Last,
+}
+
+impl Planned {
+    /// The last keys, including those of the write.
+    pub fn last(&self) -> Last {
+        self.last
+    }
 }
 
 /// Plans writes sequentially, each on top of the accepted ones.
@@ -161,9 +168,9 @@ impl<'p, P: Present> Planner<'p, P> {
         }
     }
 
-    /// Makes this write visible to later ones.
-    pub fn accept(&mut self, planned: &Planned) {
-        let mut outcome = planned.outcome.clone();
+    /// Makes this write visible to later ones. Takes its outcome, which the caller has stored.
+    pub fn accept(&mut self, planned: &mut Planned) {
+        let mut outcome = std::mem::take(&mut planned.outcome);
         // Planning does not depend on photos.
         outcome.photos.clear();
         self.accepted.extend(outcome);

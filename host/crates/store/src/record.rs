@@ -87,6 +87,9 @@ forms! {
     setting::StoredLocalCodeV1: 1, "local code";
 }
 
+/// Size of most stored forms: it is allocated at once.
+const ENCODED_BYTES: usize = 64;
+
 /// Reason why a stored form is no domain value. Names fields and numbers only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -105,7 +108,9 @@ impl Unreadable {
 /// # Errors
 /// [`StoreError::TooLarge`] if they are more than [`VALUE_BYTES_MAX`].
 pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
-    let bytes = postcard::to_extend(form, vec![F::VERSION])
+    let mut bytes = Vec::with_capacity(ENCODED_BYTES);
+    bytes.push(F::VERSION);
+    let bytes = postcard::to_extend(form, bytes)
         .map_err(|error| StoreError::Corrupt { what: F::WHAT, reason: format!("it cannot be written: {error}") })?;
     if bytes.len() > VALUE_BYTES_MAX {
         return Err(StoreError::TooLarge { what: F::WHAT, bytes_max: VALUE_BYTES_MAX });

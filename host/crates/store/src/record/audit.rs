@@ -73,6 +73,38 @@ fn fitting(lines: &[AuditEntry]) -> usize {
     fitting.count().max(1)
 }
 
+/// Counts the values into which [`encode`] packs entries, while they are collected.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ValueCount {
+    values: usize,
+    /// The entries of the last value.
+    lines: usize,
+    /// Their size in bytes, as [`stored_bytes`] computes it.
+    bytes: usize,
+}
+
+impl ValueCount {
+    /// Returns the count with these entries added.
+    #[must_use]
+    pub fn with(self, entries: &[AuditEntry]) -> Self {
+        entries.iter().fold(self, |count, entry| {
+            let own = stored_bytes(entry);
+            let bytes = count.bytes.saturating_add(own);
+            if count.lines > 0 && count.lines < ENTRIES_PER_VALUE_MAX && bytes <= SEVERAL_BYTES_MAX {
+                Self { lines: count.lines.saturating_add(1), bytes, ..count }
+            } else {
+                Self { values: count.values.saturating_add(1), lines: 1, bytes: own }
+            }
+        })
+    }
+
+    /// Returns the number of values.
+    #[must_use]
+    pub fn values(self) -> usize {
+        self.values
+    }
+}
+
 /// Decodes entries, oldest first.
 ///
 /// # Errors
@@ -371,6 +403,21 @@ mod tests {
         assert!(values.iter().all(|value| value.len() <= SEVERAL_BYTES_MAX) && (5..20).contains(&values.len()));
         assert_eq!(values.iter().flat_map(|value| decode(value).unwrap()).collect::<Vec<_>>(), lines);
         assert!(encode(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn values_are_counted_as_they_are_packed() {
+        let line = |length: usize| AuditEntry { targets: vec!["t".repeat(length)], ..audit_entry("r") };
+        let mut lengths: Vec<usize> = (0..200).map(|number| number * 7_919 % 6_000).collect();
+        lengths.extend([30_000, 10, 30_000]);
+        lengths.extend([0; 600]);
+        let lines: Vec<AuditEntry> = lengths.into_iter().map(line).collect();
+        let mut count = ValueCount::default();
+        for (added, line) in lines.iter().enumerate() {
+            assert_eq!(count.values(), values(&lines[..added]).count(), "{added}");
+            count = count.with(std::slice::from_ref(line));
+        }
+        assert_eq!(count.values(), ValueCount::default().with(&lines).values());
     }
 
     #[test]
