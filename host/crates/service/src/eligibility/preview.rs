@@ -16,10 +16,12 @@
 //! of another client waits for one of its slices at a time. The number of concurrent previews is bounded, in total and
 //! per client.
 
+mod bands;
 mod breakdown;
 mod comparison;
 mod counting;
 mod facts;
+mod kinds;
 mod partition;
 mod population;
 mod records;
@@ -30,7 +32,8 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-pub use self::breakdown::{AGE_BANDS, Counts};
+pub use self::bands::AGE_BANDS;
+pub use self::breakdown::Counts;
 pub use self::comparison::Cells;
 pub use self::partition::{PartedRegister, PartitionUsage};
 pub use self::records::PreviewCacheUsage;

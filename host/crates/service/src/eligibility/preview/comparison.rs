@@ -20,7 +20,7 @@ use daftar_domain::record::RecordId;
 use daftar_sandbox::RuleSession;
 use daftar_vocabulary::Generation;
 
-use super::SAMPLE_MAX;
+use super::{SAMPLE_MAX, kinds};
 
 /// The member of the request with the second rule.
 const FIELD: &str = "compare";
@@ -197,19 +197,21 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// Adds those of a batch.
-    pub fn add(&mut self, facts: &Facts, rows: &[u32], first: &Outcomes, second: &Outcomes) {
-        let outcomes = first.verdicts.iter().copied().zip(second.verdicts.iter().copied());
-        for (row, outcomes) in rows.iter().zip(outcomes) {
-            let subjects = match outcomes {
-                (Verdict::Eligible, Verdict::Eligible) => continue,
-                (Verdict::Eligible, _) => &mut self.lost,
-                (_, Verdict::Eligible) => &mut self.gained,
-                _ => continue,
-            };
-            if subjects.len() < SAMPLE_MAX as usize {
+    /// Adds those of a batch, by the kind of each row.
+    pub fn add(&mut self, facts: &Facts, rows: &[u32], kinds: &[u8]) {
+        let is_full = |subjects: &Vec<MovedSubject>| subjects.len() >= SAMPLE_MAX as usize;
+        if is_full(&self.gained) && is_full(&self.lost) {
+            return;
+        }
+        for (at, kind) in kinds::moved(kinds) {
+            let (first, second) = kind.verdicts();
+            let (Some(first), Some(second)) = (Verdict::ALL.get(first), Verdict::ALL.get(second)) else { continue };
+            let subjects = if *first == Verdict::Eligible { &mut self.lost } else { &mut self.gained };
+            if !is_full(subjects)
+                && let Some(row) = rows.get(at)
+            {
                 let id = facts.view.snapshot.id_at(facts.kind(), *row);
-                subjects.extend(id.map(|id| MovedSubject { id, outcomes }));
+                subjects.extend(id.map(|id| MovedSubject { id, outcomes: (*first, *second) }));
             }
         }
     }
