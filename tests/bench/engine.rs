@@ -49,7 +49,7 @@ impl Rule {
 
     fn request(&self) -> RuleRequest {
         let schema = Arc::new(schema(self.subject, &ExtensionFields::default()));
-        RuleRequest { actor: Actor::Administrator, expression: self.expression.to_owned(), schema }
+        RuleRequest { actor: Actor::Administrator, expression: self.expression.to_owned(), schema, idle: None }
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) struct CheckedColumn {
     pub(crate) valid: Bitmap,
     /// The values.
     pub(crate) values: CheckedValues,
-    missing: FactSet,
+    /// The facts that are missing for a row without a value.
+    pub(crate) missing: FactSet,
 }
 
 /// The values of a column. Those of rows without a value are undefined.
@@ -68,7 +69,8 @@ impl Bitmap {
         &self.0
     }
 
-    fn has(&self, row: u32) -> bool {
+    /// Returns true if the bit of a row is set.
+    pub(crate) fn has(&self, row: u32) -> bool {
         self.0.is_empty() || self.0.get(row as usize / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 }

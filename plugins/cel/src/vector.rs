@@ -5,9 +5,10 @@
 //! that Kleene's logic is `min`, `max` and `2 - x`, which compile to SIMD instructions; all loops are plain loops over
 //! slices.
 //!
-//! Only verdicts are computed this way. A subject with an unknown verdict is evaluated by the row evaluator, which
-//! determines the missing facts and errors. Parts that only the row evaluator supports are evaluated by it, for the
-//! subjects that the other parts leave undecided.
+//! Only verdicts are computed this way. The missing facts of a subject with an unknown verdict are read from the bitmaps
+//! of the columns if the rule consists of simple parts (`missing`); otherwise the row evaluator determines them, and
+//! the errors. Parts that only the row evaluator supports are evaluated by it, for the subjects that the other parts
+//! leave undecided.
 //!
 //! **Invariant:** the column evaluation may know less than the row evaluator, but never contradicts it. Every operation
 //! here is monotone: replacing "unknown" by a truth does not change a result that was known without it. So "unknown" is
@@ -25,6 +26,7 @@ mod days;
 mod kernels;
 mod lane;
 mod lists;
+mod missing;
 mod program;
 mod run;
 mod texts;
@@ -36,6 +38,8 @@ use crate::evaluate::{Budget, Evaluator};
 use crate::limits::{BLOCK_ITEMS_MAX, BLOCK_ROWS_MAX, LIST_ITEMS_MAX};
 use crate::outcome::Collector;
 use crate::tree::Node;
+use crate::value::Unknown;
+use program::Program;
 use run::Run;
 
 const _: () = assert!(BLOCK_ITEMS_MAX <= LIST_ITEMS_MAX, "no list of a block may go beyond the budget of a list");
@@ -58,7 +62,7 @@ const YES: Truth = 2;
 /// Statistics of a batch. Each subject is counted in one of the first two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Subjects decided by columns.
+    /// Subjects whose outcome the columns determine.
     pub by_columns: u32,
     /// Subjects evaluated by the row evaluator as a whole.
     pub by_rows: u32,
@@ -90,7 +94,7 @@ pub fn evaluate(
         let count = block_rows.min(left);
         let end = start + u32::try_from(count).unwrap_or(0);
         match run.block(start as usize, count) {
-            Some(truths) if truths.len() == count => rows.settle(start, &truths, collector)?,
+            Some(truths) if truths.len() == count => rows.settle(&program, start, &truths, collector)?,
             // The households are large, but a smaller block may fit.
             None if block_rows > BLOCK_ROWS_MIN => {
                 block_rows /= 2;
@@ -124,13 +128,14 @@ pub fn evaluate_rows(
 struct Rows<'a> {
     tree: &'a Node,
     source: &'a str,
+    columns: &'a Columns,
     evaluator: Evaluator<'a>,
     work: Work,
 }
 
 impl<'a> Rows<'a> {
     fn new(tree: &'a Node, source: &'a str, bindings: &'a Bindings, columns: &'a Columns) -> Self {
-        Self { tree, source, evaluator: Evaluator::new(bindings, columns), work: Work::default() }
+        Self { tree, source, columns, evaluator: Evaluator::new(bindings, columns), work: Work::default() }
     }
 
     fn evaluate(&mut self, start: u32, end: u32, collector: &mut Collector) -> Result<(), Budget> {
@@ -142,9 +147,15 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Collects the outcomes of a block, and evaluates the unknown ones by rows.
-    fn settle(&mut self, start: u32, truths: &[Truth], collector: &mut Collector) -> Result<(), Budget> {
-        collector.push_decided(truths.iter().map(|truth| *truth == YES));
+    /// Collects the outcomes of a block. The reasons of the unknown ones are read from the columns if possible.
+    fn settle(
+        &mut self,
+        program: &Program<'_>,
+        start: u32,
+        truths: &[Truth],
+        collector: &mut Collector,
+    ) -> Result<(), Budget> {
+        collector.push_decided(truths, YES);
         let mut by_rows = 0;
         // The check of sixteen truths at once is branchless; most blocks have no unknown one, and few have many.
         for (first, truths) in (start..).step_by(TRUTHS_AT_ONCE).zip(truths.chunks(TRUTHS_AT_ONCE)) {
@@ -152,9 +163,16 @@ impl<'a> Rows<'a> {
                 continue;
             }
             for (row, _) in (first..).zip(truths).filter(|(_, truth)| **truth == UNKNOWN) {
-                let truth = self.evaluator.verdict(self.tree, row)?;
+                // A part by rows may exceed a budget, which only the row evaluator reports.
+                let simple = if program.has_rows { None } else { Some(&program.test) };
+                let truth = match simple.and_then(|test| missing::facts_of(test, self.columns, row)) {
+                    Some(facts) => Err(Unknown::missing(facts)),
+                    None => {
+                        by_rows += 1;
+                        self.evaluator.verdict(self.tree, row)?
+                    }
+                };
                 collector.replace(row, truth, self.source);
-                by_rows += 1;
             }
         }
         self.work.by_rows += by_rows;

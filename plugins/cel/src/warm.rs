@@ -1,7 +1,7 @@
 //! Precomputes data that every compilation needs, once, when the plugin is built.
 //!
 //! The parser decodes its tables at the first parse, and builds its prediction cache as it meets grammar rules. An
-//! instance lives for one request, so it would repeat this each time. The host's plugin builder calls the exported
+//! instance lives for one request or one preview, so it would repeat this each time. The host's plugin builder calls the exported
 //! function `daftar-initialise` and uses the resulting memory as the plugin's initial memory; the export is then
 //! removed.
 //!

@@ -41,18 +41,25 @@ pub(super) fn gather<R: RecordType>(columns: &FieldColumns<R>, path: &str, rows:
 /// Returns the cells of the chunks returned by `column`, with `blank` for missing values, and the validity bitmap.
 fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> &'c [T]) -> (Vec<u8>, Vec<T>) {
     let mut found = Vec::with_capacity(rows.len());
-    for rows in rows.chunk_by(|one, next| chunk::split(*one).0 == chunk::split(*next).0) {
-        let Some(first) = rows.first() else { continue };
+    let mut left = rows;
+    while let Some(first) = left.first() {
         let (at, slot) = chunk::split(*first);
         let cells = column(at);
-        if (*first..).zip(rows).all(|(next, row)| next == *row) {
+        let (run, later) = left.split_at_checked(chunk::CHUNK_ROWS - slot).unwrap_or((left, &[]));
+        // The last row tells most lists of scattered rows from contiguous ones.
+        let may_be_run = run.last().is_some_and(|last| last.wrapping_sub(*first) as usize + 1 == run.len());
+        if may_be_run && (*first..).zip(run).fold(true, |all, (next, row)| all & (next == *row)) {
             // Contiguous rows, as in a scan of the whole register, are copied as a slice.
             let cells = cells.get(slot..).unwrap_or_default();
-            found.extend_from_slice(cells.get(..rows.len()).unwrap_or(cells));
-            let missing = rows.len().saturating_sub(cells.len());
+            found.extend_from_slice(cells.get(..run.len()).unwrap_or(cells));
+            let missing = run.len().saturating_sub(cells.len());
             found.extend(std::iter::repeat_n(T::MISSING, missing));
+            left = later;
         } else {
-            found.extend(rows.iter().map(|row| cells.get(chunk::split(*row).1).copied().unwrap_or(T::MISSING)));
+            let in_chunk = left.iter().take_while(|row| chunk::split(**row).0 == at);
+            let before = found.len();
+            found.extend(in_chunk.map(|row| cells.get(chunk::split(*row).1).copied().unwrap_or(T::MISSING)));
+            left = left.get(found.len() - before..).unwrap_or_default();
         }
     }
     // No early exit and no branch in these loops, so that they compile to SIMD instructions.
@@ -68,22 +75,29 @@ fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> 
 }
 
 /// Packs bytes of 0 and 1 into bits, the first one in the lowest bit.
-pub(super) fn bits_of(flags: &[u8]) -> Vec<u8> {
-    let (eights, rest) = flags.as_chunks::<8>();
-    let mut bits: Vec<u8> = eights.iter().map(|eight| packed(*eight)).collect();
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        bits.push(packed(last));
-    }
+fn bits_of(flags: &[u8]) -> Vec<u8> {
+    let mut bits = vec![0; flags.len().div_ceil(8)];
+    add_bits(&mut bits, flags, 0);
     bits
 }
 
-/// Packs eight bytes of 0 and 1: the product has the byte `i`, shifted to the bit `56 + i`, and no other bit above 55.
+/// Sets the bits of the flags that have this bit, the first one in the lowest bit of the first byte.
+pub(super) fn add_bits(bits: &mut [u8], flags: &[u8], bit: u8) {
+    let (eights, rest) = flags.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    for (to, eight) in bits.iter_mut().zip(eights.iter().chain([&last])) {
+        *to |= packed(*eight, bit);
+    }
+}
+
+/// Packs one bit of each of eight bytes: the product has the bit of the byte `i` at `56 + i`, and no other bit above 55.
 #[inline]
-fn packed(flags: [u8; 8]) -> u8 {
+fn packed(flags: [u8; 8], bit: u8) -> u8 {
+    const LOWEST: u64 = u64::from_le_bytes([1; 8]);
     const SHIFTS: u64 = 0x0102_0408_1020_4080;
-    u64::from_le_bytes(flags).wrapping_mul(SHIFTS).to_be_bytes()[0]
+    let flags = u64::from_le_bytes(flags) >> (bit % 8) & LOWEST;
+    flags.wrapping_mul(SHIFTS).to_be_bytes()[0]
 }
 
 #[cfg(test)]

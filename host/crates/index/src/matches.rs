@@ -12,7 +12,7 @@ use super::Snapshot;
 use super::bitmaps::{RowSet, SEGMENT_ROWS, join, split};
 use super::chunk;
 use super::column::Column;
-use super::gather::{self, Gathered, bits_of};
+use super::gather::{self, Gathered, add_bits};
 use super::limits::{RowLimits, SearchLimits};
 use super::members::ActiveMember;
 use super::places::Place;
@@ -93,27 +93,27 @@ impl RowMarks {
 }
 
 impl RowBits {
-    /// Adds those of the ascending, distinct rows whose flag is 1; the other flags are 0.
-    pub fn add(&mut self, rows: &[u32], flags: &[u8]) {
-        let mut flags = flags;
-        for part in rows.chunk_by(|one, next| split(*one).0 == split(*next).0) {
-            let (these, others) = flags.split_at_checked(part.len()).unwrap_or((flags, &[]));
-            flags = others;
-            let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
+    /// Adds those of the ascending, distinct rows whose flags have that bit set, counted from the lowest.
+    pub fn add(&mut self, rows: &[u32], flags: &[u8], bit: u8) {
+        let (mut rows, mut flags) = (rows, flags);
+        while let Some(first) = rows.first() {
             let (segment, low) = split(*first);
-            if !these.contains(&1) {
+            let count = rows.partition_point(|row| split(*row).0 == segment);
+            let (part, later_rows) = rows.split_at_checked(count).unwrap_or((rows, &[]));
+            let (these, later_flags) = flags.split_at_checked(count).unwrap_or((flags, &[]));
+            (rows, flags) = (later_rows, later_flags);
+            if these.iter().fold(0, |any, flags| any | flags) >> (bit % 8) & 1 == 0 {
                 continue;
             }
             let bits = self.segments.entry(segment).or_insert_with(|| vec![0; SEGMENT_ROWS as usize / 8]);
-            let is_run = (last - first) as usize + 1 == part.len();
+            let is_run = part.last().is_some_and(|last| (last - first) as usize + 1 == part.len());
             if is_run && low.is_multiple_of(8) {
-                let to = bits.get_mut(low as usize / 8..).unwrap_or_default();
-                to.iter_mut().zip(bits_of(these)).for_each(|(to, from)| *to |= from);
+                add_bits(bits.get_mut(low as usize / 8..).unwrap_or_default(), these, bit);
             } else {
-                for (row, flag) in part.iter().zip(these) {
+                for (row, flags) in part.iter().zip(these) {
                     let low = split(*row).1;
                     if let Some(byte) = bits.get_mut(low as usize / 8) {
-                        *byte |= flag << (low % 8);
+                        *byte |= (flags >> (bit % 8) & 1) << (low % 8);
                     }
                 }
             }
@@ -299,10 +299,14 @@ mod tests {
         let (mut one, mut other, mut expected) = (RowBits::default(), RowBits::default(), Vec::new());
         for (number, rows) in runs.iter().enumerate() {
             let flags: Vec<u8> = rows.iter().map(|row| u8::from(row % 3 != 1 && number != 2)).collect();
+            // The other bits of a flag do not matter.
+            let (bit, others) = ((number % 4) as u8, [0b1010_0000, 0b1101_0000]);
+            let of_bits: Vec<u8> =
+                flags.iter().zip(others.iter().cycle()).map(|(flag, other)| flag << bit | other).collect();
             if number % 2 == 0 {
-                one.add(rows, &flags)
+                one.add(rows, &of_bits, bit)
             } else {
-                other.add(rows, &flags)
+                other.add(rows, &of_bits, bit)
             }
             expected.extend(rows.iter().zip(&flags).filter(|(_, flag)| **flag == 1).map(|(row, _)| *row));
         }

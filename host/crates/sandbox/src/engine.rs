@@ -18,8 +18,8 @@ pub(super) const TICK: Duration = Duration::from_millis(5);
 /// The most threads that run plugins.
 pub(super) const THREADS_MAX: usize = 32;
 
-/// The most concurrent instances, independent of the number of threads: a thread that compares rules has two. Each
-/// reserves address space, not memory.
+/// The most concurrent instances, independent of the number of threads: each thread runs one, and no more are idle between
+/// two time slices of a preview. Each reserves address space, not memory.
 pub(super) const INSTANCES_MAX: usize = 2 * THREADS_MAX;
 
 /// The features that current compilers emit: no threads, no 64-bit memories, no garbage collection, no exceptions, and

@@ -68,8 +68,9 @@ pub use files::{FolderError, read_at_most};
 pub use inspect::{FileState, InspectedPlugin, inspect_installed, supported_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
+pub use kind::eligibility_engine::idle::{IdleOfRule, IdleSessions};
 pub use kind::eligibility_engine::rule::{
-    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule,
+    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, SecondRule, run_rule,
 };
 pub use kind::vocabulary_pack::contents::{CodeResolution, ResolveError};
 pub use library::{

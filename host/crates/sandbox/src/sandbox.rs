@@ -96,8 +96,6 @@ pub(super) struct Sandbox<G> {
     limits: PluginLimits,
     stats: Arc<PluginStats>,
     usage: Usage,
-    /// True if all calls share the time limit of one.
-    shares_time: bool,
     ended: Option<PluginFault>,
 }
 
@@ -129,21 +127,33 @@ impl<G> Sandbox<G> {
             limits: of.limits.clone(),
             stats: of.stats.clone(),
             usage: Usage::default(),
-            shares_time: false,
             ended: None,
         };
         let exports = sandbox.call(of.limits.fuel_base, |store, ()| Ok(instantiate(store)?))?;
-        let Sandbox { store, exports: (), plugin, limits, stats, usage, shares_time, ended } = sandbox;
-        Ok(Sandbox { store, exports, plugin, limits, stats, usage, shares_time, ended })
+        let Sandbox { store, exports: (), plugin, limits, stats, usage, ended } = sandbox;
+        Ok(Sandbox { store, exports, plugin, limits, stats, usage, ended })
     }
 
-    /// Calls the plugin once with that much fuel.
+    /// Calls the plugin once with that much fuel, and the time of one call.
     ///
     /// # Errors
     /// The fault of this call, or that of an earlier one.
     pub fn call<R>(
         &mut self,
         fuel: u64,
+        call: impl FnOnce(&mut Store<HostState>, &G) -> Result<R, CallError>,
+    ) -> Result<R, PluginFault> {
+        self.call_within(fuel, Duration::from_millis(self.limits.call_ms), call)
+    }
+
+    /// Calls the plugin once with that much fuel and time.
+    ///
+    /// # Errors
+    /// The fault of this call, or that of an earlier one.
+    pub fn call_within<R>(
+        &mut self,
+        fuel: u64,
+        time: Duration,
         call: impl FnOnce(&mut Store<HostState>, &G) -> Result<R, CallError>,
     ) -> Result<R, PluginFault> {
         if let Some(fault) = &self.ended {
@@ -155,7 +165,7 @@ impl<G> Sandbox<G> {
         self.store.data_mut().host_calls.begin();
         let answer = match self.store.set_fuel(fuel) {
             Ok(()) => {
-                self.store.set_epoch_deadline(ticks_of(self.time_left()));
+                self.store.set_epoch_deadline(ticks_of(time));
                 call(&mut self.store, &self.exports)
             }
             Err(error) => Err(CallError::Stopped(error)),
@@ -167,17 +177,6 @@ impl<G> Sandbox<G> {
             span.record("otel.status_code", "ERROR");
             fault
         })
-    }
-
-    /// Makes all further calls share the time limit of one.
-    pub fn share_time(&mut self) {
-        self.shares_time = true;
-    }
-
-    /// The time limit of the next call.
-    fn time_left(&self) -> Duration {
-        let time = Duration::from_millis(self.limits.call_ms);
-        if self.shares_time { time.saturating_sub(self.usage.time) } else { time }
     }
 
     /// Stops logging the plugin's lines, before it receives rules and facts about people.

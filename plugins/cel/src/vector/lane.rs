@@ -73,23 +73,40 @@ impl Known {
             return Self::All;
         }
         let bytes = bytes.get(start / 8..).unwrap_or_default();
-        let shift = start % 8;
-        // The bits of the next byte are above those of this one.
-        let following = bytes.iter().skip(1).chain([&0]);
-        let shifted = bytes.iter().zip(following).map(|(low, high)| {
-            let [byte, _] = (u16::from_le_bytes([*low, *high]) >> shift).to_le_bytes();
-            byte
-        });
-        let shifted = shifted.take(rows.div_ceil(8));
+        match start % 8 {
+            0 => Self::of_bits(bytes.get(..rows.div_ceil(8)).unwrap_or(bytes), rows),
+            shift => {
+                // The bits of the next byte are above those of this one.
+                let following = bytes.iter().skip(1).chain([&0]);
+                let shifted = bytes.iter().zip(following).map(|(low, high)| {
+                    let [byte, _] = (u16::from_le_bytes([*low, *high]) >> shift).to_le_bytes();
+                    byte
+                });
+                Self::of_bits(&shifted.take(rows.div_ceil(8)).collect::<Vec<u8>>(), rows)
+            }
+        }
+    }
+
+    /// The bits of as many bytes as the rows need.
+    fn of_bits(bytes: &[u8], rows: usize) -> Self {
+        const BLOCK: usize = 4;
         // Often every value of a block is recorded, even if not every value of the batch is.
         let (full, last) = (rows / 8, u8::MAX >> ((8 - rows % 8) % 8));
-        let is_full = |(at, byte): (usize, u8)| at < full && byte == u8::MAX || at == full && byte & last == last;
-        if shifted.clone().enumerate().fold(true, |all, place| all & is_full(place)) {
+        let all_of = |bytes: &[u8]| bytes.iter().fold(u8::MAX, |all, byte| all & byte);
+        let (whole, partial) = bytes.split_at_checked(full).unwrap_or((bytes, &[]));
+        if all_of(whole) == u8::MAX && whole.len() == full && all_of(partial) & last == last {
             return Self::All;
         }
         let mut known = vec![0; rows.next_multiple_of(8)];
-        for (mask, byte) in known.as_chunks_mut::<8>().0.iter_mut().zip(shifted) {
-            *mask = spread(byte);
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        let (to_blocks, to_rest) = known.as_chunks_mut::<8>().0.as_chunks_mut::<BLOCK>();
+        for (masks, bytes) in to_blocks.iter_mut().zip(blocks) {
+            for (mask, byte) in masks.iter_mut().zip(bytes) {
+                *mask = spread(*byte);
+            }
+        }
+        for (mask, byte) in to_rest.iter_mut().zip(rest) {
+            *mask = spread(*byte);
         }
         known.truncate(rows);
         Self::Each(known)

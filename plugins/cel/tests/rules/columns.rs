@@ -6,6 +6,7 @@ use super::support::{
     Case, Cell, FEMALE, HEAD, MALE, Record, batch, compile, describe, evaluate_both_ways, household, person,
 };
 use daftar_cel::bind::{Answer, Bindings};
+use daftar_cel::outcome::Verdict;
 use daftar_cel::rule::{EvaluationFault, Rule, Way};
 use daftar_cel::vector::Work;
 
@@ -155,6 +156,40 @@ fn only_subjects_with_unknown_answers_go_through_the_row_evaluator() {
     let outcomes: Vec<String> = (0..4).map(|row| describe(&evaluated.outcomes, row)).collect();
     assert_eq!(outcomes, ["yes", "no", "? division_by_zero@1:23", "? me.active"]);
     assert_eq!(evaluated.work, Work { by_columns: 2, by_rows: 2, parts_by_rows: 0 });
+}
+
+#[test]
+fn missing_facts_of_simple_parts_are_read_from_the_columns() {
+    let fields = [
+        ("gender", Cell::Code(FEMALE)),
+        ("birth_date", Cell::Day("1990-01-01")),
+        ("active", Cell::Boolean(true)),
+        ("rooms", Cell::Integer(3)),
+        ("dependants", Cell::Integer(3)),
+        ("income.amount", Cell::Number(4.5)),
+        ("district", Cell::Text("north")),
+    ];
+    // Every set of recorded fields, more than one block of them, and not a multiple of eight.
+    let subject = |number: usize| -> Case {
+        let recorded = fields.iter().enumerate().filter(|(at, _)| number >> at & 1 == 1);
+        person(recorded.map(|(_, field)| field.clone()).collect())
+    };
+    let cases: Vec<Case> = (0..1_341).map(subject).collect();
+    for expression in [
+        "is_female(me) && age_years(me.birth_date) >= 18 && age_years(me.birth_date) < 60",
+        "me.active || !(me.rooms > 2) && me.income.amount < 5.0",
+        "me.active && (me.rooms > 3 || me.income.amount < 4.0 || me.district.contains('x'))",
+        "me.district.startsWith('n') || me.birth_date != date('1990-01-01')",
+        "has(me.rooms) && is_alive(me) && me.dependants == me.rooms && 'orthern'.contains(me.district)",
+        "!(me.gender == code('urn:iso:std:iso:5218#2') && (me.active || me.district.endsWith('h')))",
+    ] {
+        let rule = compile(expression);
+        let evaluated = evaluate_both_ways(&rule, batch(&rule, &cases)).unwrap();
+        let is_undetermined = |verdict: &&Verdict| **verdict == Verdict::Undetermined;
+        let undetermined = evaluated.outcomes.verdicts.iter().filter(is_undetermined).count();
+        assert!(undetermined > 100, "{expression}: {undetermined}");
+        assert_eq!(evaluated.work, Work { by_columns: 1_341, by_rows: 0, parts_by_rows: 0 }, "{expression}");
+    }
 }
 
 #[test]

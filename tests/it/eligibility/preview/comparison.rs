@@ -1,7 +1,7 @@
 //! `compare`: two rules over one snapshot give the outcomes of two previews, subject by subject.
 
 use daftar_tests::postgres::{IN_MEMORY, Processes};
-use daftar_tests::records::{FEMALE, person, reference};
+use daftar_tests::records::{FEMALE, MALE, person, reference};
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
 
@@ -117,6 +117,48 @@ fn agree(client: &ApiClient) {
 fn a_comparison_agrees_with_two_previews() {
     let (_app, client) = register();
     agree(&client);
+}
+
+/// People in runs of different lengths, some without a gender, a birth date or an income, so that the rules agree on
+/// some runs and differ on others.
+fn runs_of_people(client: &ApiClient) {
+    for number in 0..90_usize {
+        let mut more = json!({});
+        if number / 17 % 3 != 1 {
+            more["gender"] = json!(if number / 33 % 2 == 0 { FEMALE } else { MALE });
+        }
+        if number % 11 != 4 {
+            more["birth_date"] = json!(format!("{}-02-28", 1940 + number / 2));
+        }
+        if number / 8 % 2 == 0 {
+            more["income"] = json!({"amount": number as f64 * 10.0});
+        }
+        drop(client.create_individual(&person(&number.to_string(), more)));
+    }
+}
+
+#[test]
+fn rules_with_overlapping_disjoint_and_missing_columns_agree_with_two_previews() {
+    let app = TestApp::start();
+    let client = analyst(&app);
+    runs_of_people(&client);
+    let (women, adults) = ("is_female(me)", "age_years(me.birth_date) >= 18 && age_years(me.birth_date) < 60");
+    let both = format!("{women} && {adults}");
+    let poor = format!("{women} || me.income.amount < 400.0");
+    for pair in [
+        // Overlapping, disjoint and the same columns; a column of which many values are missing; no column at all.
+        (both.as_str(), "age_years(me.birth_date) >= 21 && age_years(me.birth_date) < 65"),
+        (both.as_str(), poor.as_str()),
+        (women, adults),
+        (both.as_str(), "is_female(me) && age_years(me.birth_date) >= 21"),
+        (adults, "me.income.amount < 400.0"),
+        ("!(me.income.amount >= 400.0)", "has(me.income.amount) && me.income.amount < 400.0"),
+        ("true", both.as_str()),
+        ("me.birth_date > date('2200-01-01') || me.income.amount >= 0.0", "me.income.amount < 0.0"),
+    ] {
+        agrees(&client, "individual", pair);
+        agrees(&client, "individual", (pair.1, pair.0));
+    }
 }
 
 #[test]

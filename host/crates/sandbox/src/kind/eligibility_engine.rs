@@ -1,5 +1,6 @@
 //! Eligibility engines.
 
+pub(crate) mod idle;
 pub(crate) mod rule;
 mod v0_1;
 
@@ -98,7 +99,7 @@ impl PluginHost {
         })?;
         let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
-        let RuleRequest { actor, expression, schema } = request;
+        let RuleRequest { actor, expression, schema, idle } = request;
         let terms = (priority, cancellation.clone());
         let job = move || {
             let _admitted = admitted;
@@ -108,10 +109,21 @@ impl PluginHost {
             {
                 return task(Err(EngineError::suspended(&plugin.manifest().name, aside)));
             }
-            let is_suspicious = match RuleSession::compile(&plugin, linked, &engine, terms, &expression, &schema) {
-                Ok(mut rule) => {
-                    task(Ok(&mut rule));
-                    rule.has_suspicious_fault()
+            let session = match idle.as_ref().and_then(|idle| idle.take(&plugin)) {
+                Some(mut session) => {
+                    session.resume(terms.1);
+                    Ok(session)
+                }
+                None => RuleSession::compile(&plugin, linked, &engine, terms, (&expression, &schema)),
+            };
+            let is_suspicious = match session {
+                Ok(mut session) => {
+                    task(Ok(&mut session));
+                    let is_suspicious = session.has_suspicious_fault();
+                    if let Some(idle) = idle {
+                        idle.put(session);
+                    }
+                    is_suspicious
                 }
                 Err(error) => {
                     let is_suspicious = matches!(&error, EngineError::Fault(fault) if is_suspicious(fault.kind));

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use crate::limits::default_limits;
 use crate::testing::guest::{TestLibrary, now};
 use crate::testing::rule_guest::letters;
 use crate::{
-    EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, Priority, RuleRequest,
-    RuleSession, run_rule,
+    EligibilityEngine, EngineError, FaultKind, IdleSessions, InstallStep, PluginLibrary, PluginLimits, Priority,
+    RuleRequest, RuleSession, run_rule,
 };
 use daftar_domain::audit::Actor;
 use daftar_domain::code::CodeNumber;
@@ -29,7 +30,7 @@ fn schema() -> Arc<Schema> {
 
 /// A rule that the administrator evaluates.
 pub fn request(expression: &str) -> RuleRequest {
-    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: schema() }
+    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: schema(), idle: None }
 }
 
 fn batch(rows: u32) -> Batch {
@@ -132,6 +133,139 @@ async fn one_fuel_budget_covers_all_calls_of_a_request() {
     assert_eq!(stopped, Some(EngineError::Exhausted { budget: "fuel", allowed: fuel_base }));
     let in_background = run_rule(&*test.library, Priority::Background, request("all"), evaluations).await.unwrap();
     assert_eq!(in_background, (100, None), "batches of previews have a budget each");
+}
+
+#[tokio::test]
+async fn compared_rules_share_an_instance_and_have_fuel_of_their_own() {
+    let unlimited = with_engine(None);
+    let used = run_rule(&*unlimited.library, Priority::Interactive, request("all"), |rule| {
+        rule.bind(&Bindings::default()).unwrap();
+        let before = rule.usage().fuel;
+        rule.evaluate(&batch(1_000)).unwrap();
+        (before, rule.usage().fuel - before)
+    });
+    let (before, of_one) = used.await.unwrap();
+    let fuel_base = before + 3 * of_one;
+    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    let loaded = test.library.list()[0].loaded().clone();
+    let compared = run_rule(&*test.library, Priority::Interactive, request("all"), move |rule| {
+        let mut second = rule.compare("any").unwrap();
+        second.bind(&Bindings::default()).unwrap();
+        let verdicts = second.evaluate(&batch(2)).unwrap().verdicts;
+        let mut of_second = 0;
+        let stopped = loop {
+            match second.evaluate(&batch(1_000)) {
+                Ok(_) if of_second < 100 => of_second += 1,
+                other => break other.err(),
+            }
+        };
+        (verdicts, of_second, stopped, loaded.usage().instances)
+    });
+    let (verdicts, of_second, stopped, instances) = compared.await.unwrap();
+    assert_eq!((verdicts, instances), (vec![Verdict::Eligible; 2], 1));
+    assert!((2..100).contains(&of_second), "{of_second}");
+    assert_eq!(stopped, Some(EngineError::Exhausted { budget: "fuel", allowed: fuel_base }));
+    let spared = run_rule(&*test.library, Priority::Interactive, request("all"), |rule| {
+        rule.compare("any").unwrap();
+        evaluations(rule).0
+    });
+    assert!(spared.await.unwrap() >= 3, "the fuel of the first rule is not that of the second");
+}
+
+#[tokio::test]
+async fn a_fault_of_the_compared_rule_ends_the_session() {
+    let test = with_engine(None);
+    let failed = run_rule(&*test.library, Priority::Interactive, request("all"), |rule| {
+        rule.bind(&Bindings::default()).unwrap();
+        let mut second = rule.compare("t").unwrap();
+        second.bind(&Bindings::default()).unwrap();
+        let first = second.evaluate(&batch(1)).map(drop);
+        (first, rule.evaluate(&batch(1)).map(drop))
+    });
+    let (second, first) = failed.await.unwrap();
+    assert!(matches!(&second, Err(EngineError::Fault(fault)) if fault.kind == FaultKind::Trap), "{second:?}");
+    assert_eq!(first, second);
+    let refused = run_rule(&*test.library, Priority::Interactive, request("all"), |rule| {
+        let refused = rule.compare("!").map(drop);
+        rule.bind(&Bindings::default()).unwrap();
+        (refused, rule.evaluate(&batch(2)).map(|outcomes| outcomes.verdicts.len()))
+    });
+    let (refused, first) = refused.await.unwrap();
+    assert!(matches!(refused, Err(EngineError::Diagnostics(_))), "{refused:?}");
+    assert_eq!(first, Ok(2), "an invalid second expression is not a fault");
+}
+
+/// Runs a task in the background with the idle sessions of a preview, which it leaves there before this returns.
+async fn in_slice<R: Send + 'static>(
+    test: &TestLibrary,
+    request: &RuleRequest,
+    task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,
+) -> Result<R, EngineError> {
+    let found = run_rule(&*test.library, Priority::Background, request.clone(), task).await;
+    while test.library.list()[0].loaded().usage().requests > 0 {
+        tokio::task::yield_now().await;
+    }
+    found
+}
+
+#[tokio::test]
+async fn an_instance_serves_the_time_slices_of_one_preview() {
+    let test = with_engine(None);
+    let usage = || test.library.list()[0].loaded().usage();
+    let idle = IdleSessions::new(2);
+    let of_preview = |idle: &Arc<IdleSessions>| RuleRequest { idle: Some(idle.of_rule()), ..request("all") };
+    let first = of_preview(&idle);
+    let fresh = in_slice(&test, &first, |rule| {
+        let is_bound = rule.is_bound();
+        rule.bind(&Bindings::default()).unwrap();
+        rule.evaluate(&batch(3)).unwrap();
+        (is_bound, rule.time())
+    });
+    assert!(!fresh.await.unwrap().0);
+    assert_eq!(usage().instances, 1);
+    let calls = usage().calls;
+    let later = in_slice(&test, &first, |rule| {
+        let before = (rule.is_bound(), rule.time());
+        (before, rule.evaluate(&batch(3)).unwrap().verdicts.len())
+    });
+    assert_eq!(later.await.unwrap(), ((true, Duration::ZERO), 3));
+    assert_eq!((usage().instances, usage().calls), (1, calls + 1), "neither compiled nor bound again");
+
+    let others = [of_preview(&idle), of_preview(&idle)];
+    for other in &others {
+        assert!(!in_slice(&test, other, |rule| rule.is_bound()).await.unwrap(), "of another preview");
+    }
+    assert_eq!(usage().instances, 2, "the oldest is dropped");
+    assert!(!in_slice(&test, &first, |rule| rule.is_bound()).await.unwrap());
+    drop((first, others));
+    assert_eq!(usage().instances, 0, "they end with their previews");
+}
+
+#[tokio::test]
+async fn an_instance_that_failed_or_served_enough_rows_is_not_used_again() {
+    let test = with_engine(None);
+    let idle = IdleSessions::new(2);
+    let instances = || test.library.list()[0].loaded().usage().instances;
+    let evaluate = |rows: u32| {
+        move |rule: &mut RuleSession| {
+            rule.bind(&Bindings::default())?;
+            rule.evaluate(&batch(rows)).map(drop)
+        }
+    };
+    let trapped = RuleRequest { idle: Some(idle.of_rule()), ..request("t") };
+    assert!(in_slice(&test, &trapped, evaluate(1)).await.unwrap().is_err());
+    assert_eq!(instances(), 0);
+    let many = RuleRequest { idle: Some(idle.of_rule()), ..request("all") };
+    for slice in 0..128 {
+        assert_eq!(in_slice(&test, &many, evaluate(4_096)).await.unwrap(), Ok(()));
+        assert_eq!(instances(), u64::from(slice < 127), "{slice}");
+    }
+    let replaced = RuleRequest { idle: Some(idle.of_rule()), ..request("all") };
+    assert_eq!(in_slice(&test, &replaced, evaluate(1)).await.unwrap(), Ok(()));
+    test.library.install(letters("test", "99.0.0"), now(), &|_| Ok(())).unwrap();
+    let engine = in_slice(&test, &replaced, |rule| (rule.engine_name().to_owned(), rule.is_bound())).await.unwrap();
+    assert!(engine.0.starts_with("test@99.0.0") && !engine.1, "the active engine decides: {engine:?}");
 }
 
 #[tokio::test]

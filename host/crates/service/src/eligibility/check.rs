@@ -62,7 +62,7 @@ pub async fn check(
         subjects: 0,
     };
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
-    let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
+    let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema, idle: None };
     let (of_client, of_registry) = (ctx.clone(), registry.clone());
     let checking = move |session: &mut RuleSession| checked(&of_client, &of_registry, subject, session);
     let run = async {

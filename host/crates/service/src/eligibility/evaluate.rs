@@ -225,6 +225,7 @@ async fn run(
         actor: ctx.actor.clone(),
         expression: evaluation.request.expression.clone(),
         schema: evaluation.schema.clone(),
+        idle: None,
     };
     let runtime = tokio::runtime::Handle::current();
     run_rule(engine.as_ref(), Priority::Interactive, rule, move |session| evaluation.run(&runtime, session)).await?

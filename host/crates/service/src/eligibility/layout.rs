@@ -219,14 +219,6 @@ pub(super) fn bit(bitmap: &[u8], row: usize) -> bool {
     bitmap.is_empty() || bitmap.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
 }
 
-/// Returns the rows without a value, among that many rows.
-pub(super) fn unset(bitmap: &[u8], rows: usize) -> impl Iterator<Item = usize> + '_ {
-    let incomplete = bitmap.iter().enumerate().filter(|(_, byte)| **byte != u8::MAX);
-    let unset =
-        incomplete.flat_map(|(at, byte)| (0..8).filter(move |bit| byte >> bit & 1 == 0).map(move |bit| at * 8 + bit));
-    unset.take_while(move |row| *row < rows)
-}
-
 /// Bits by row, least significant bit first.
 #[derive(Default)]
 pub(super) struct Bitmap {

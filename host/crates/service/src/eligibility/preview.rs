@@ -1,9 +1,9 @@
 //! Evaluates a rule over all subjects of a search: counts, subjects, and missing facts.
 //!
 //! A preview reads partitions of the register (`preview/population.rs`): a register in memory is one partition, a
-//! register in a database has many. Each partition is evaluated in time slices of a bounded number of subjects. Each
-//! slice has its own instance of the rule in the sandbox. Slices use as many plugin threads as the background work may
-//! occupy.
+//! register in a database has many. Each partition is evaluated in time slices of a bounded number of subjects. A
+//! slice has an instance of the engine with the rule, which later slices of the preview use again. Slices use as many
+//! plugin threads as the background work may occupy.
 //!
 //! **Invariant:** a preview uses one snapshot of the register, one generation of vocabularies and one engine.
 //!
@@ -16,10 +16,12 @@
 //! of another client waits for one of its slices at a time. The number of concurrent previews is bounded, in total and
 //! per client.
 
+mod bands;
 mod breakdown;
 mod comparison;
 mod counting;
 mod facts;
+mod kinds;
 mod partition;
 mod population;
 mod records;
@@ -30,7 +32,8 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-pub use self::breakdown::{AGE_BANDS, Counts};
+pub use self::bands::AGE_BANDS;
+pub use self::breakdown::Counts;
 pub use self::comparison::Cells;
 pub use self::partition::{PartedRegister, PartitionUsage};
 pub use self::records::PreviewCacheUsage;
@@ -54,7 +57,7 @@ use daftar_domain::eligibility::{Diagnostic, Reference, Schema, Subject};
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::fair::{FairSemaphore, Slot};
 use daftar_domain::scope::Action;
-use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
+use daftar_sandbox::{EligibilityEngine, IdleOfRule, IdleSessions, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
 /// Maximum number of subjects in the sample of a preview.
@@ -100,6 +103,8 @@ pub struct PreviewRequest {
 pub struct Previews {
     admitted: Arc<FairSemaphore<Actor>>,
     slices: Arc<FairSemaphore<Actor>>,
+    /// The instances of the engine between two time slices.
+    idle: Arc<IdleSessions>,
     cached: PreviewCache,
 }
 
@@ -124,6 +129,7 @@ impl Previews {
         Self {
             admitted,
             slices: FairSemaphore::new(slices_max, slices_max),
+            idle: IdleSessions::new(slices_max),
             cached: PreviewCache::new(stored_bytes_max),
         }
     }
@@ -176,6 +182,8 @@ struct Inquiry {
     /// The number of the code of groups that are households; `None` if no such code was ever stored.
     household: Option<u32>,
     asking: Asking,
+    /// The instances of the engine that later time slices use again.
+    idle: IdleOfRule,
 }
 
 impl Inquiry {
@@ -188,18 +196,18 @@ impl Inquiry {
         question: Question,
     ) -> Result<Self, Failure> {
         let schema = Arc::new(schema(question.kind, registry.vocabularies.current().extension_fields()));
+        let idle = previews.idle.of_rule();
         let rule = RuleRequest {
             actor: ctx.actor.clone(),
             expression: question.expression.clone(),
             schema: Arc::clone(&schema),
+            idle: Some(idle.clone()),
         };
         let own_engine = Arc::clone(engine);
         let described = move |session: &mut RuleSession| {
             schema::check_stored(&ctx, question.kind, session.references())?;
-            let compared = question
-                .compare
-                .as_deref()
-                .map(|expression| ComparedRule::compile(&ctx, session, (expression, &schema), question.kind));
+            let compared = question.compare.as_deref();
+            let compared = compared.map(|expression| ComparedRule::compile(&ctx, session, expression, question.kind));
             let compared = compared.transpose()?;
             let references = match &compared {
                 None => session.references().to_vec(),
@@ -219,6 +227,7 @@ impl Inquiry {
                 decision: Decision { is_by_consent: ctx.consent.is_some(), ..decision },
                 household: household_code(&generation).map(|number| number.0),
                 asking: previews.cached.begin(),
+                idle,
                 warnings: session.warnings().to_vec(),
                 engine: own_engine,
                 ctx,
@@ -240,6 +249,7 @@ impl Inquiry {
             actor: self.ctx.actor.clone(),
             expression: self.question.expression.clone(),
             schema: Arc::clone(&self.schema),
+            idle: Some(self.idle.clone()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Rule evaluation over domain types: the interface for the rest of the host, and a compiled rule in its sandbox.
 //!
-//! **Invariant:** all calls of a request, from compilation to the last explanation, share one fuel budget and one time
-//! budget. Each call gets the remainder of the previous calls.
+//! **Invariant:** all calls of a request for one rule, from compilation to the last explanation, share one fuel budget
+//! and one time budget. Each call gets the remainder of the previous calls. A rule that is compared with another one
+//! has budgets of its own; both share the memory of one instance.
 //!
 //! **Invariant:** a budget that an expression exhausts is [`EngineError::Exhausted`], charged to the client that sent
 //! the expression. It is never a fault of the engine; otherwise one client could disable eligibility for all clients.
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use wasmtime::Store;
 
+use super::idle::IdleOfRule;
 use super::{LinkedEngine, RuleHandle, Rules};
 use crate::breaker::Suspended;
 use crate::engine::SandboxEngine;
@@ -29,23 +31,33 @@ use daftar_domain::eligibility::{
 use daftar_domain::explanation::{ExplainedPart, Explanation, RuleSummary};
 use daftar_domain::manifest::PluginName;
 
-/// A sandbox whose calls are charged to a budget. The calls of a request share one, so that many calls cost no more
-/// than one. Each call of background work, such as a batch of a preview, has its own, because the number of batches is
-/// unbounded.
-struct Metered {
-    sandbox: Sandbox<Rules>,
-    priority: Priority,
-    cancellation: Cancellation,
+/// Number of rows after which a session is not used for a further task: an engine that never frees memory needs no more
+/// of it than for the longest time slice of a preview.
+const SESSION_ROWS_MAX: u64 = 128 * 4_096;
+
+/// The budgets of one rule. The calls of a request share them, so that many calls cost no more than one. Each call of
+/// background work, such as a batch of a preview, has its own, because the number of batches is unbounded.
+struct Budgets {
     /// The fuel granted so far: the base, and an amount for each row.
     granted: u64,
     /// The fuel that is left.
     left: u64,
+    /// The time spent.
+    time: Duration,
+}
+
+/// A sandbox whose calls are charged to the budgets of a rule.
+struct Metered {
+    sandbox: Sandbox<Rules>,
+    priority: Priority,
+    cancellation: Cancellation,
 }
 
 impl Metered {
     /// Calls the plugin over that many rows.
     fn call<R>(
         &mut self,
+        budgets: &mut Budgets,
         rows: u32,
         call: impl FnOnce(&mut Store<HostState>, &Rules) -> Result<R, CallError>,
     ) -> Result<R, EngineError> {
@@ -53,40 +65,143 @@ impl Metered {
             return Err(EngineError::Abandoned);
         }
         let limits = self.sandbox.limits();
+        let mut time = Duration::from_millis(limits.call_ms);
         match self.priority {
             Priority::Interactive => {
                 let more = limits.fuel_of_rows(rows);
-                self.granted = self.granted.saturating_add(more);
-                self.left = self.left.saturating_add(more);
+                budgets.granted = budgets.granted.saturating_add(more);
+                budgets.left = budgets.left.saturating_add(more);
+                time = time.saturating_sub(budgets.time);
             }
             Priority::Background => {
-                self.granted = limits.fuel_for(rows);
-                self.left = self.granted;
+                budgets.granted = limits.fuel_for(rows);
+                budgets.left = budgets.granted;
             }
         }
-        let before = self.sandbox.usage().fuel;
-        let answer = self.sandbox.call(self.left, call);
-        self.left = self.left.saturating_sub(self.sandbox.usage().fuel.saturating_sub(before));
-        answer.map_err(|fault| charged(fault, self.sandbox.limits(), self.granted))
+        let before = self.sandbox.usage();
+        let answer = self.sandbox.call_within(budgets.left, time, call);
+        let after = self.sandbox.usage();
+        budgets.left = budgets.left.saturating_sub(after.fuel.saturating_sub(before.fuel));
+        budgets.time = budgets.time.saturating_add(after.time.saturating_sub(before.time));
+        answer.map_err(|fault| charged(fault, self.sandbox.limits(), budgets.granted))
     }
 }
 
-/// A compiled rule in its sandbox, for one request, with the results of its inspection.
-pub struct RuleSession {
-    metered: Metered,
-    engine_name: String,
+/// A rule inside an instance, with the results of its inspection.
+struct CompiledRule {
     expression: String,
-    rule: RuleHandle,
+    handle: RuleHandle,
+    budgets: Budgets,
     references: Vec<Reference>,
     questions: Vec<PlacedQuestion>,
     warnings: Vec<Diagnostic>,
     summary: RuleSummary,
+    /// True once its queries were answered.
+    is_bound: bool,
+}
+
+impl CompiledRule {
+    fn compile(
+        metered: &mut Metered,
+        mut budgets: Budgets,
+        expression: &str,
+        schema: &Schema,
+    ) -> Result<Self, EngineError> {
+        let budget = &mut budgets;
+        let compiled = metered.call(budget, 0, |store, rules| rules.compile(store, expression, schema))?;
+        let handle = compiled.map_err(EngineError::Diagnostics)?;
+        let references = metered.call(budget, 0, |store, rules| rules.references(store, handle, schema))?;
+        let questions = metered.call(budget, 0, |store, rules| rules.questions(store, handle))?;
+        let warnings = metered.call(budget, 0, |store, rules| rules.warnings(store, handle))?;
+        let summary = metered.call(budget, 0, |store, rules| rules.summary(store, handle))?;
+        let expression = expression.to_owned();
+        Ok(Self { expression, handle, budgets, references, questions, warnings, summary, is_bound: false })
+    }
+
+    fn bind(&mut self, metered: &mut Metered, bindings: &Bindings) -> Result<(), EngineError> {
+        let rule = self.handle;
+        metered.call(&mut self.budgets, 0, |store, rules| rules.bind(store, rule, bindings))?;
+        self.is_bound = true;
+        Ok(())
+    }
+
+    fn evaluate(&mut self, metered: &mut Metered, batch: &Batch) -> Result<Outcomes, EngineError> {
+        let rule = self.handle;
+        let answer = metered.call(&mut self.budgets, batch.rows, |store, rules| rules.evaluate(store, rule, batch));
+        let outcomes = answer??;
+        metered.sandbox.note_output(outcomes_bytes(&outcomes));
+        Ok(outcomes)
+    }
+
+    fn explain(&mut self, metered: &mut Metered, batch: &Batch, row: u32) -> Result<Explanation, EngineError> {
+        let (rule, expression) = (self.handle, self.expression.as_str());
+        let explained = metered
+            .call(&mut self.budgets, batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression));
+        let explanation = explained??;
+        metered.sandbox.note_output(explanation_bytes(&explanation));
+        Ok(explanation)
+    }
+
+    /// Returns true if the bindings depend on the rows that were evaluated.
+    fn is_bound_to_texts(&self) -> bool {
+        self.is_bound && self.references.iter().any(|reference| reference.needs_texts)
+    }
+}
+
+/// A compiled rule in its sandbox, for one request, and the rule that it is compared with.
+pub struct RuleSession {
+    metered: Metered,
+    engine_name: String,
+    rule: CompiledRule,
+    compared: Option<CompiledRule>,
+    schema: Arc<Schema>,
     plugin: Arc<LoadedPlugin>,
-    engine: Arc<SandboxEngine>,
-    compared: Option<Box<RuleSession>>,
-    /// True if the expression to compare with could not be compiled because of a fault that the engine may have caused
-    /// itself.
-    has_failed_to_compare: bool,
+    /// Number of rows evaluated, by each rule.
+    rows: u64,
+    /// The time spent before the current task.
+    time_before: Duration,
+}
+
+/// The rule that a session compares with its first one.
+pub struct SecondRule<'s> {
+    metered: &'s mut Metered,
+    rule: &'s mut CompiledRule,
+}
+
+impl SecondRule<'_> {
+    /// The fields that the rule reads, all of them fields of the schema.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        &self.rule.references
+    }
+
+    /// The rule's questions about codes.
+    #[must_use]
+    pub fn questions(&self) -> &[PlacedQuestion] {
+        &self.rule.questions
+    }
+
+    /// The warnings of the compilation.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.rule.warnings
+    }
+
+    /// Binds the results of the rule's queries, as [`RuleSession::bind`].
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    pub fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
+        self.rule.bind(self.metered, bindings)
+    }
+
+    /// Evaluates a batch, as [`RuleSession::evaluate`].
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    pub fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError> {
+        self.rule.evaluate(self.metered, batch)
+    }
 }
 
 impl RuleSession {
@@ -97,81 +212,66 @@ impl RuleSession {
     pub(super) fn compile(
         plugin: &Arc<LoadedPlugin>,
         linked: &LinkedEngine,
-        engine: &Arc<SandboxEngine>,
+        engine: &SandboxEngine,
         (priority, cancellation): (Priority, Cancellation),
-        expression: &str,
-        schema: &Schema,
+        (expression, schema): (&str, &Arc<Schema>),
     ) -> Result<Self, EngineError> {
         let mut sandbox = started(plugin, linked, engine)?;
         sandbox.silence();
-        if priority == Priority::Interactive {
-            sandbox.share_time();
-        }
         let granted = plugin.limits().fuel_base;
-        let mut metered = Metered { sandbox, priority, cancellation, granted, left: granted };
-        let compiled = metered.call(0, |store, rules| rules.compile(store, expression, schema))?;
-        let rule = compiled.map_err(EngineError::Diagnostics)?;
-        let references = metered.call(0, |store, rules| rules.references(store, rule, schema))?;
-        let questions = metered.call(0, |store, rules| rules.questions(store, rule))?;
-        let warnings = metered.call(0, |store, rules| rules.warnings(store, rule))?;
-        let summary = metered.call(0, |store, rules| rules.summary(store, rule))?;
+        let budgets = Budgets { granted, left: granted, time: sandbox.usage().time };
+        let mut metered = Metered { sandbox, priority, cancellation };
+        let rule = CompiledRule::compile(&mut metered, budgets, expression, schema)?;
         Ok(Self {
             metered,
             engine_name: plugin.reference(),
-            expression: expression.to_owned(),
             rule,
-            references,
-            questions,
-            warnings,
-            summary,
-            plugin: Arc::clone(plugin),
-            engine: Arc::clone(engine),
             compared: None,
-            has_failed_to_compare: false,
+            schema: Arc::clone(schema),
+            plugin: Arc::clone(plugin),
+            rows: 0,
+            time_before: Duration::ZERO,
         })
     }
 
-    /// Compiles an expression to compare this one with, in an instance and with budgets of its own.
+    /// Compiles an expression to compare this one with, in the same instance and with fuel and time of its own.
     ///
     /// # Errors
     /// Same as for the first expression.
-    pub fn compare(&mut self, expression: &str, schema: &Schema) -> Result<&mut Self, EngineError> {
-        let linked = self.plugin.linked::<LinkedEngine>().ok_or(EngineError::NoEngine)?;
-        let terms = (self.metered.priority, self.metered.cancellation.clone());
-        let compiled = Self::compile(&self.plugin, linked, &self.engine, terms, expression, schema);
-        if let Err(EngineError::Fault(fault)) = &compiled {
-            self.has_failed_to_compare = is_suspicious(fault.kind);
-        }
-        Ok(&mut **self.compared.insert(Box::new(compiled?)))
+    pub fn compare(&mut self, expression: &str) -> Result<SecondRule<'_>, EngineError> {
+        let granted = self.metered.sandbox.limits().fuel_base;
+        let budgets = Budgets { granted, left: granted, time: Duration::ZERO };
+        let compiled = CompiledRule::compile(&mut self.metered, budgets, expression, &self.schema)?;
+        Ok(SecondRule { metered: &mut self.metered, rule: self.compared.insert(compiled) })
     }
 
     /// The rule that [`RuleSession::compare`] compiled.
-    pub fn compared(&mut self) -> Option<&mut Self> {
-        self.compared.as_deref_mut()
+    pub fn compared(&mut self) -> Option<SecondRule<'_>> {
+        self.compared.as_mut().map(|rule| SecondRule { metered: &mut self.metered, rule })
     }
 
     /// The fields that the rule reads, all of them fields of the schema.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
-        &self.references
+        &self.rule.references
     }
 
     /// The rule's questions about codes.
     #[must_use]
     pub fn questions(&self) -> &[PlacedQuestion] {
-        &self.questions
+        &self.rule.questions
     }
 
     /// The warnings of the compilation.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+        &self.rule.warnings
     }
 
     /// The type of the rule's value and its cost.
     #[must_use]
     pub fn summary(&self) -> &RuleSummary {
-        &self.summary
+        &self.rule.summary
     }
 
     /// Binds the results of the rule's queries. The caller calls it once before the first `evaluate`, even if there are
@@ -180,8 +280,13 @@ impl RuleSession {
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
     pub fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
-        let rule = self.rule;
-        self.metered.call(0, |store, rules| rules.bind(store, rule, bindings))
+        self.rule.bind(&mut self.metered, bindings)
+    }
+
+    /// Returns true if all rules of the session are bound, by an earlier task of the same preview.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.rule.is_bound && self.compared.as_ref().is_none_or(|compared| compared.is_bound)
     }
 
     /// Evaluates a batch: one outcome for each row, in order.
@@ -189,10 +294,8 @@ impl RuleSession {
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
     pub fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError> {
-        let rule = self.rule;
-        let outcomes = self.metered.call(batch.rows, |store, rules| rules.evaluate(store, rule, batch))??;
-        self.metered.sandbox.note_output(outcomes_bytes(&outcomes));
-        Ok(outcomes)
+        self.rows = self.rows.saturating_add(u64::from(batch.rows));
+        self.rule.evaluate(&mut self.metered, batch)
     }
 
     /// Explains the outcome of one row of a batch. The first part is the complete expression, and its value is the
@@ -201,12 +304,7 @@ impl RuleSession {
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
     pub fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError> {
-        let (rule, expression) = (self.rule, self.expression.as_str());
-        let explained =
-            self.metered.call(batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression));
-        let explanation = explained??;
-        self.metered.sandbox.note_output(explanation_bytes(&explanation));
-        Ok(explanation)
+        self.rule.explain(&mut self.metered, batch, row)
     }
 
     /// The engine that compiled the rule, as the decision block names it: another engine may be active by now.
@@ -215,16 +313,16 @@ impl RuleSession {
         &self.engine_name
     }
 
-    /// Returns the resource usage of the session so far, without that of the compared rule.
+    /// Returns the resource usage of the session so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.metered.sandbox.usage()
     }
 
-    /// Returns the time spent in calls of the engine, for the compared rule too.
+    /// Returns the time that the current task spent in calls of the engine.
     #[must_use]
     pub fn time(&self) -> Duration {
-        self.usage().time.saturating_add(self.compared.as_ref().map_or(Duration::ZERO, |compared| compared.time()))
+        self.usage().time.saturating_sub(self.time_before)
     }
 
     /// The cancellation of the request. Once it is cancelled, every call fails with [`EngineError::Abandoned`], and
@@ -236,9 +334,28 @@ impl RuleSession {
 
     /// Returns true if a fault ended the session that the engine may have caused itself.
     pub(super) fn has_suspicious_fault(&self) -> bool {
-        self.has_failed_to_compare
-            || self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
-            || self.compared.as_ref().is_some_and(|compared| compared.has_suspicious_fault())
+        self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
+    }
+
+    /// Prepares the session for background work of the same client with the same rules.
+    pub(super) fn resume(&mut self, cancellation: Cancellation) {
+        self.metered.priority = Priority::Background;
+        self.metered.cancellation = cancellation;
+        self.time_before = self.usage().time;
+    }
+
+    /// Returns true if a later task with the same rules may use the session: no fault ended it, it has not served as
+    /// many rows as an instance may, and its bindings do not depend on the rows of its batches.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.metered.sandbox.fault().is_none()
+            && self.rows < SESSION_ROWS_MAX
+            && !self.rule.is_bound_to_texts()
+            && !self.compared.as_ref().is_some_and(CompiledRule::is_bound_to_texts)
+    }
+
+    /// Returns true if the session is an instance of this plugin.
+    pub(super) fn is_of(&self, plugin: &Arc<LoadedPlugin>) -> bool {
+        Arc::ptr_eq(&self.plugin, plugin)
     }
 }
 
@@ -319,6 +436,8 @@ pub struct RuleRequest {
     pub expression: String,
     /// The fields that the rule may read.
     pub schema: Arc<Schema>,
+    /// The idle sessions of earlier tasks with this rule, if there may be any.
+    pub idle: Option<IdleOfRule>,
 }
 
 /// The reason why a rule returned no outcomes.

@@ -114,6 +114,7 @@ impl Inputs {
             actor: Actor::Administrator,
             expression: self.expression.clone(),
             schema: Arc::clone(&self.schema),
+            idle: None,
         }
     }
 

@@ -3,22 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use jiff::ToSpan;
-use jiff::civil::Date;
-
 use super::Shown;
+use super::bands::{AgeBands, BANDS};
 use super::comparison::{Cells, Moved};
 use super::facts::Facts;
-use crate::eligibility::layout::unset;
-use daftar_domain::calendar::days_since_epoch;
+use super::kinds::{
+    COMPARED_ELIGIBLE, COMPARED_UNDETERMINED, ELIGIBLE, KINDS, Kind, UNDETERMINED, WITH_ERROR, set_kinds,
+};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{Batch, ColumnValues, Outcomes, RowSpace, Subject, Verdict};
 use daftar_domain::record::RecordId;
 use daftar_index::{RowBits, RowMarks};
-
-/// The first year of each age band. A band ends at the start of the next; the last has no end. Ages that rules commonly
-/// query start a band.
-pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
 /// Number of subjects by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,7 +39,7 @@ pub(super) struct Counted {
     pub counts: Counts,
     /// By code; `None` for subjects without one.
     pub by_gender: BTreeMap<Option<CodeNumber>, Counts>,
-    /// By index in [`AGE_BANDS`]; `None` for subjects of unknown age.
+    /// By index in [`AGE_BANDS`](super::AGE_BANDS); `None` for subjects of unknown age.
     pub by_age_band: BTreeMap<Option<usize>, Counts>,
     /// By region in its normalized form; `None` for subjects without one.
     pub by_region: BTreeMap<Option<String>, OfRegion>,
@@ -97,17 +92,17 @@ impl Counts {
 
     /// Adds outcomes of one kind.
     fn add(&mut self, kind: Kind, count: u64) {
-        let verdict = kind % WITH_ERROR;
+        let (verdict, compared) = kind.verdicts();
         self.total += count;
         *match verdict {
             NOT_ELIGIBLE => &mut self.not_eligible,
-            ELIGIBLE => &mut self.eligible,
+            IS_ELIGIBLE => &mut self.eligible,
             _ => &mut self.undetermined,
         } += count;
-        if kind % COMPARED >= WITH_ERROR {
+        if kind.has_error() {
             self.errors += count;
         }
-        self.cells.add((usize::from(verdict), usize::from(kind / COMPARED)), count);
+        self.cells.add((verdict, compared), count);
     }
 }
 
@@ -118,6 +113,19 @@ fn merge_each<K: Ord>(counts: &mut BTreeMap<K, Counts>, others: BTreeMap<K, Coun
 }
 
 impl Counted {
+    /// Counts the missing facts of a batch.
+    fn add_missing(&mut self, outcomes: &Outcomes) {
+        let mut by_name = vec![0_u64; outcomes.missing_names.len()];
+        for index in &outcomes.missing {
+            if let Some(count) = by_name.get_mut(*index as usize) {
+                *count += 1;
+            }
+        }
+        for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
+            *self.missing.entry(name.clone()).or_default() += count;
+        }
+    }
+
     /// Adds the counts of subjects that were registered later.
     pub fn merge(&mut self, later: Self) {
         self.counts.merge(later.counts);
@@ -135,18 +143,9 @@ impl Counted {
     }
 }
 
-/// Kind of an outcome: its verdict, plus [`WITH_ERROR`] if there was an error, plus [`COMPARED`] times the verdict of the
-/// compared rule.
-type Kind = u8;
-/// Offset of the kinds with an error.
-const WITH_ERROR: Kind = 3;
-/// Factor of the verdict of the compared rule.
-const COMPARED: Kind = 6;
-const NOT_ELIGIBLE: Kind = Verdict::NotEligible as Kind;
-const ELIGIBLE: Kind = Verdict::Eligible as Kind;
-const UNDETERMINED: Kind = Verdict::Undetermined as Kind;
-/// Number of counters of a band: one for each of the 18 kinds, rounded up.
-const KINDS: usize = 32;
+/// Verdicts as numbers.
+const NOT_ELIGIBLE: usize = Verdict::NotEligible as usize;
+const IS_ELIGIBLE: usize = Verdict::Eligible as usize;
 /// Number of counters of a gender.
 const OF_GENDER: usize = BANDS * KINDS;
 
@@ -154,14 +153,20 @@ const OF_GENDER: usize = BANDS * KINDS;
 fn counts_of(kinds: &[u32]) -> Counts {
     let mut counts = Counts::default();
     for (kind, count) in (0..).zip(kinds).filter(|(_, count)| **count > 0) {
-        counts.add(kind, u64::from(*count));
+        counts.add(Kind::of(kind), u64::from(*count));
     }
     counts
 }
 
+/// Number of subjects that are counted together: as many as a word has bits.
+const BLOCK: usize = 64;
+
 /// Counts the outcomes of a time slice: one counter for each gender, age band and kind, and the rows as bits.
 #[derive(Debug, Default)]
 pub(super) struct SliceCounter {
+    /// The kind of each subject of the current batch.
+    kinds: Vec<u8>,
+    bands: Option<AgeBands>,
     genders: Genders,
     /// The counters by gender, band and kind.
     counters: Vec<u32>,
@@ -178,52 +183,55 @@ impl SliceCounter {
         (outcomes, compared): (&Outcomes, Option<&Outcomes>),
     ) {
         let requested = facts.inquiry.question.breakdowns;
-        let kinds = kinds(rows.len(), outcomes, compared);
-        // The number of the counter of each subject, so that each subject is counted once.
-        let mut places: Vec<u32> = kinds.iter().map(|kind| u32::from(*kind)).collect();
-        if requested.by_age_band {
-            let bands = bands(facts, rows, batch);
-            places.iter_mut().zip(bands).for_each(|(place, band)| *place += u32::from(band) * KINDS as u32);
-        }
-        if requested.by_gender {
-            self.genders.add(facts, rows, batch, &mut places);
-        }
-        self.counters.resize(self.genders.codes.len().max(1) * OF_GENDER, 0);
-        for place in places {
-            if let Some(counter) = self.counters.get_mut(place as usize) {
-                *counter += 1;
+        let Self { kinds, bands, genders, counters, found } = self;
+        set_kinds(kinds, outcomes, compared);
+        let of_field = |path| Recorded::of(facts, rows, batch, path);
+        let births = if requested.by_age_band { of_field("birth_date") } else { None };
+        let codes = if requested.by_gender { of_field("gender") } else { None };
+        let bands = bands.get_or_insert_with(|| AgeBands::of(facts.inquiry.decision.as_of));
+        for (block, kinds) in kinds.chunks(BLOCK).enumerate() {
+            // The number of the counter of each subject, so that each subject is counted once.
+            let mut places = [0_u32; BLOCK];
+            places.iter_mut().zip(kinds).for_each(|(place, kind)| *place = u32::from(*kind));
+            if let Some((births, recorded)) = births.as_ref().and_then(|births| births.days(block)) {
+                for (at, (place, born)) in places.iter_mut().zip(births).enumerate() {
+                    let band = u32::from(bands.band(*born)) * recorded_bit(recorded, at);
+                    *place += band * KINDS as u32;
+                }
+            }
+            if let Some((codes, recorded)) = codes.as_ref().and_then(|codes| codes.codes(block)) {
+                for (at, (place, code)) in places.iter_mut().zip(codes).enumerate() {
+                    *place += genders.index(*code) * recorded_bit(recorded, at) * OF_GENDER as u32;
+                }
+            }
+            let wanted = genders.codes.len() * OF_GENDER;
+            if counters.len() < wanted {
+                counters.resize(wanted, 0);
+            }
+            for place in places.iter().take(kinds.len()) {
+                if let Some(counter) = counters.get_mut(*place as usize) {
+                    *counter += 1;
+                }
             }
         }
-        let mut by_name = vec![0_u64; outcomes.missing_names.len()];
-        for index in &outcomes.missing {
-            if let Some(count) = by_name.get_mut(*index as usize) {
-                *count += 1;
-            }
-        }
-        for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
-            *self.found.counted.missing.entry(name.clone()).or_default() += count;
-        }
-        let found = &mut self.found;
+        found.counted.add_missing(outcomes);
         if requested.by_region {
-            let flags = |is_marked: fn(Kind) -> bool| -> Vec<u8> {
-                kinds.iter().map(|kind| u8::from(is_marked(*kind))).collect()
-            };
-            found.eligible.add(rows, &flags(|kind| kind % WITH_ERROR == ELIGIBLE));
-            found.undetermined.add(rows, &flags(|kind| kind % WITH_ERROR == UNDETERMINED));
-            found.errors.add(rows, &flags(|kind| kind % COMPARED >= WITH_ERROR));
+            found.eligible.add(rows, kinds, ELIGIBLE);
+            found.undetermined.add(rows, kinds, UNDETERMINED);
+            found.errors.add(rows, kinds, WITH_ERROR);
             if compared.is_some() {
-                found.compared_eligible.add(rows, &flags(|kind| kind / COMPARED == ELIGIBLE));
-                found.compared_undetermined.add(rows, &flags(|kind| kind / COMPARED == UNDETERMINED));
+                found.compared_eligible.add(rows, kinds, COMPARED_ELIGIBLE);
+                found.compared_undetermined.add(rows, kinds, COMPARED_UNDETERMINED);
             }
         }
-        if let Some(compared) = compared {
-            found.counted.moved.add(facts, rows, outcomes, compared);
+        if compared.is_some() {
+            found.counted.moved.add(facts, rows, kinds);
         }
     }
 
     /// Returns the counts of all batches.
     pub fn finish(self, requested: Breakdowns) -> SubjectCounter {
-        let Self { genders, counters, mut found } = self;
+        let Self { genders, counters, mut found, .. } = self;
         let sums = &mut found.counted;
         for (gender, bands) in counters.chunks(OF_GENDER).enumerate() {
             for (band, counts) in bands.chunks(KINDS).map(counts_of).enumerate() {
@@ -281,36 +289,52 @@ pub(super) fn counts_of_marks(total: u64, marked: &[u64]) -> Counts {
     Counts { total, eligible, not_eligible, undetermined, errors, cells }
 }
 
-/// Returns the kind of the outcome of each subject.
-fn kinds(subjects: usize, outcomes: &Outcomes, compared: Option<&Outcomes>) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
-    for error in &outcomes.errors {
-        if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
-            *kind += WITH_ERROR;
-        }
-    }
-    for (kind, verdict) in kinds.iter_mut().zip(compared.into_iter().flat_map(|compared| &compared.verdicts)) {
-        *kind += COMPARED * (*verdict as Kind);
-    }
-    kinds
+/// A field of the individuals of a batch: from the batch if the rule reads the field, otherwise from the columns of the
+/// register.
+struct Recorded<'b> {
+    valid: Cow<'b, [u8]>,
+    values: Cow<'b, ColumnValues>,
 }
 
-/// Returns a field of the individuals of a batch: from the batch if the rule reads the field, otherwise from the
-/// columns of the register.
-fn column<'b>(
-    facts: &Facts,
-    rows: &[u32],
-    batch: &'b Batch,
-    path: &str,
-) -> Option<(Cow<'b, [u8]>, Cow<'b, ColumnValues>)> {
-    let mut sent = batch.columns.iter();
-    match sent.find(|column| column.space == RowSpace::Me && column.path == path) {
-        Some(column) => Some((Cow::Borrowed(&column.valid), Cow::Borrowed(&column.values))),
-        None => {
-            let (valid, values) = facts.column(Subject::Individual, path, rows)?;
-            Some((Cow::Owned(valid), Cow::Owned(values)))
+impl<'b> Recorded<'b> {
+    fn of(facts: &Facts, rows: &[u32], batch: &'b Batch, path: &str) -> Option<Self> {
+        let mut sent = batch.columns.iter();
+        match sent.find(|column| column.space == RowSpace::Me && column.path == path) {
+            Some(column) => Some(Self { valid: Cow::Borrowed(&column.valid), values: Cow::Borrowed(&column.values) }),
+            None => {
+                let (valid, values) = facts.column(Subject::Individual, path, rows)?;
+                Some(Self { valid: Cow::Owned(valid), values: Cow::Owned(values) })
+            }
         }
     }
+
+    /// Returns the days of a block, and the bits of those that are recorded.
+    fn days(&self, block: usize) -> Option<(&[i32], u64)> {
+        let ColumnValues::Days(days) = &*self.values else { return None };
+        Some((days.chunks(BLOCK).nth(block)?, self.recorded(block)))
+    }
+
+    /// Returns the codes of a block, and the bits of those that are recorded.
+    fn codes(&self, block: usize) -> Option<(&[u32], u64)> {
+        let ColumnValues::Codes(codes) = &*self.values else { return None };
+        Some((codes.chunks(BLOCK).nth(block)?, self.recorded(block)))
+    }
+
+    /// Returns the bits of the recorded values of a block. An empty bitmap has all bits set.
+    fn recorded(&self, block: usize) -> u64 {
+        if self.valid.is_empty() {
+            return u64::MAX;
+        }
+        let mut bytes = [0; BLOCK / 8];
+        let of_block = self.valid.chunks(BLOCK / 8).nth(block).unwrap_or_default();
+        bytes.iter_mut().zip(of_block).for_each(|(to, from)| *to = *from);
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// Returns 1 for a recorded value of a block, otherwise 0.
+fn recorded_bit(recorded: u64, at: usize) -> u32 {
+    u32::from(recorded >> (at % BLOCK) & 1 == 1)
 }
 
 /// The distinct genders of some subjects.
@@ -332,20 +356,7 @@ impl Default for Genders {
 }
 
 impl Genders {
-    /// Adds the gender of each subject to the number of its counter.
-    fn add(&mut self, facts: &Facts, rows: &[u32], batch: &Batch, places: &mut [u32]) {
-        let Some((valid, values)) = column(facts, rows, batch, "gender") else { return };
-        let ColumnValues::Codes(codes) = &*values else { return };
-        let of_gender = |index: u32| index * OF_GENDER as u32;
-        let mut indices: Vec<u32> = codes.iter().map(|code| self.index(*code)).collect();
-        for row in unset(&valid, indices.len()) {
-            if let Some(index) = indices.get_mut(row) {
-                *index = 0;
-            }
-        }
-        places.iter_mut().zip(indices).for_each(|(place, index)| *place += of_gender(index));
-    }
-
+    /// Returns the index of a code in `codes`.
     fn index(&mut self, code: u32) -> u32 {
         match self.last.get(code as usize % LAST_GENDERS) {
             Some((known, index)) if *known == code => *index,
@@ -366,62 +377,5 @@ impl Genders {
             *cached = (code, index);
         }
         index
-    }
-}
-
-/// Number of age bands, including band 0 for subjects of unknown age or not born yet.
-const BANDS: usize = AGE_BANDS.len() + 1;
-
-/// Returns for each subject the index of its age in [`AGE_BANDS`], counted from 1; 0 if the age is unknown.
-fn bands(facts: &Facts, rows: &[u32], batch: &Batch) -> Vec<u8> {
-    let Some((valid, values)) = column(facts, rows, batch, "birth_date") else { return Vec::new() };
-    let ColumnValues::Days(days) = &*values else { return Vec::new() };
-    let mut bands = bands_of(days, &last_births(facts.inquiry.decision.as_of));
-    for row in unset(&valid, bands.len()) {
-        if let Some(band) = bands.get_mut(row) {
-            *band = 0;
-        }
-    }
-    bands
-}
-
-/// Returns for each birth date the number of bands whose first year is reached. The inner loop compares all birth dates
-/// with one limit, which the compiler can vectorize.
-fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
-    let mut bands = vec![0_u8; births.len()];
-    for last in lasts {
-        for (band, born) in bands.iter_mut().zip(births) {
-            *band += u8::from(born <= last);
-        }
-    }
-    bands
-}
-
-/// Returns for each band the latest birth date that is old enough for it, in days since 1970-01-01. An individual born
-/// on 29 February has the birthday on 1 March in years without that day.
-fn last_births(as_of: Date) -> [i32; AGE_BANDS.len()] {
-    AGE_BANDS.map(|years| as_of.checked_sub(i64::from(years).years()).map_or(i32::MIN, days_since_epoch))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_band_begins_on_the_birthday() {
-        let band = |as_of: Date, born: Date| {
-            let bands = bands_of(&[days_since_epoch(born)], &last_births(as_of));
-            usize::from(bands[0]).checked_sub(1).map(|at| AGE_BANDS[at])
-        };
-        let day = Date::constant;
-        assert_eq!(band(day(2026, 3, 1), day(2026, 3, 1)), Some(0));
-        assert_eq!(band(day(2026, 3, 1), day(2026, 3, 2)), None, "not born yet");
-        assert_eq!(band(day(2026, 3, 1), day(2008, 3, 1)), Some(18));
-        assert_eq!(band(day(2026, 3, 1), day(2008, 3, 2)), Some(15));
-        assert_eq!(band(day(2026, 2, 28), day(2008, 2, 29)), Some(15), "the birthday is on 1 March");
-        assert_eq!(band(day(2026, 3, 1), day(2008, 2, 29)), Some(18));
-        assert_eq!(band(day(2028, 2, 29), day(2010, 2, 28)), Some(18));
-        assert_eq!(band(day(2028, 2, 29), day(2010, 3, 1)), Some(15));
-        assert_eq!(band(day(2026, 3, 1), day(1901, 1, 1)), Some(80));
     }
 }

@@ -1,9 +1,8 @@
-//! Compares a rule with a second one: both are evaluated over the same batches, each in an instance of its own.
+//! Compares a rule with a second one: both are evaluated over the same batches, in one instance of the engine.
 //!
 //! **Invariant:** the facts of a batch are read once, for both rules. A rule gets the columns that it reads, and no
 //! others.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::facts::Facts;
@@ -14,13 +13,13 @@ use crate::eligibility::schema::{self, LIST_MARK};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{
-    Batch, Column, Diagnostic, Outcomes, PlacedQuestion, Reference, RowSpace, Schema, Subject, Verdict,
+    Batch, Column, Diagnostic, Outcomes, PlacedQuestion, Reference, RowSpace, Subject, Verdict,
 };
 use daftar_domain::record::RecordId;
 use daftar_sandbox::RuleSession;
 use daftar_vocabulary::Generation;
 
-use super::SAMPLE_MAX;
+use super::{SAMPLE_MAX, kinds};
 
 /// The member of the request with the second rule.
 const FIELD: &str = "compare";
@@ -44,11 +43,11 @@ impl ComparedRule {
     pub fn compile(
         ctx: &OpContext,
         session: &mut RuleSession,
-        (expression, schema): (&str, &Schema),
+        expression: &str,
         subject: Subject,
     ) -> Result<Self, Failure> {
         let of_first = session.references().to_vec();
-        let compared = session.compare(expression, schema).map_err(of_second)?;
+        let compared = session.compare(expression).map_err(of_second)?;
         schema::check_stored(ctx, subject, compared.references())?;
         let (references, warnings) = (compared.references().to_vec(), compared.warnings().to_vec());
         Ok(Self { expression: expression.to_owned(), references, of_first, warnings })
@@ -85,18 +84,24 @@ pub(super) struct Rules<'s> {
 }
 
 impl<'s> Rules<'s> {
-    /// Compiles the second rule, if there is one, beside the first.
+    /// Compiles the second rule, if there is one, beside the first, unless an earlier time slice did.
     pub fn new(facts: &Facts, session: &'s mut RuleSession) -> Result<Self, Failure> {
-        let inquiry = &facts.inquiry;
-        if let Some(compared) = &inquiry.compared {
-            session.compare(&compared.expression, &inquiry.schema).map_err(of_second)?;
+        if let Some(compared) = &facts.inquiry.compared
+            && session.compared().is_none()
+        {
+            session.compare(&compared.expression).map_err(of_second)?;
         }
-        Ok(Self { session, is_bound: false })
+        let is_bound = session.is_bound();
+        Ok(Self { session, is_bound })
     }
 
     /// Evaluates a batch by each rule. Returns `None` if the rules are bound and cannot be bound again to the texts of
     /// codes in this batch, which requires another time slice.
-    pub fn evaluate(&mut self, facts: &Facts, batch: &Batch) -> Result<Option<(Outcomes, Option<Outcomes>)>, Failure> {
+    pub fn evaluate(
+        &mut self,
+        facts: &Facts,
+        batch: &mut Batch,
+    ) -> Result<Option<(Outcomes, Option<Outcomes>)>, Failure> {
         let (inquiry, second) = (&facts.inquiry, facts.inquiry.compared.as_ref());
         let of_first = second.map_or(&inquiry.references, |second| &second.of_first);
         let texts = codes_with_texts(of_first, batch);
@@ -105,20 +110,19 @@ impl<'s> Rules<'s> {
         if self.is_bound && has_texts {
             return Ok(None);
         }
-        let bind = |session: &mut RuleSession, texts: &BTreeSet<CodeNumber>| -> Result<(), Failure> {
-            Ok(session.bind(&bindings(&inquiry.generation, session.questions(), texts)?)?)
-        };
         let is_first_batch = !std::mem::replace(&mut self.is_bound, true);
         if is_first_batch {
-            bind(self.session, &texts)?;
+            let bindings = bindings(&inquiry.generation, self.session.questions(), &texts)?;
+            self.session.bind(&bindings)?;
         }
         let Some((second, texts)) = second else { return Ok(Some((self.session.evaluate(batch)?, None))) };
-        let outcomes = self.session.evaluate(&of_rule(batch, of_first))?;
-        let Some(session) = self.session.compared() else { return Ok(Some((outcomes, None))) };
+        let outcomes = with_part(batch, of_first, |batch| self.session.evaluate(batch))?;
+        let Some(mut rule) = self.session.compared() else { return Ok(Some((outcomes, None))) };
         if is_first_batch {
-            bind(session, &texts).map_err(of_second)?;
+            let bindings = bindings(&inquiry.generation, rule.questions(), &texts).map_err(of_second)?;
+            rule.bind(&bindings).map_err(of_second)?;
         }
-        let compared = session.evaluate(&of_rule(batch, &second.references)).map_err(of_second)?;
+        let compared = with_part(batch, &second.references, |batch| rule.evaluate(batch)).map_err(of_second)?;
         Ok(Some((outcomes, Some(compared))))
     }
 }
@@ -131,8 +135,9 @@ fn bindings(
     Ok(check::bindings(generation, questions, texts).map_err(refused)?)
 }
 
-/// Returns the part of a batch that a rule reads.
-fn of_rule<'b>(batch: &'b Batch, references: &[Reference]) -> Cow<'b, Batch> {
+/// Calls `evaluate` with the part of a batch that a rule reads. The other columns are set aside meanwhile, so that no
+/// column is copied.
+fn with_part<R>(batch: &mut Batch, references: &[Reference], evaluate: impl FnOnce(&Batch) -> R) -> R {
     let reads = |column: &Column| {
         let of_column = |reference: &Reference| {
             let list = reference.path.split_once(LIST_MARK).map(|(list, _)| list);
@@ -144,18 +149,14 @@ fn of_rule<'b>(batch: &'b Batch, references: &[Reference]) -> Cow<'b, Batch> {
         references.iter().any(of_column)
     };
     let reads_space = |space| references.iter().any(|reference| reference.space == space);
-    let (members, programs) = (reads_space(RowSpace::Members), reads_space(RowSpace::Programs));
-    let is_whole = (members || batch.members.is_none()) && (programs || batch.programs.is_none());
-    if is_whole && batch.columns.iter().all(reads) {
-        return Cow::Borrowed(batch);
-    }
-    Cow::Owned(Batch {
-        as_of: batch.as_of,
-        rows: batch.rows,
-        members: batch.members.clone().filter(|_| members),
-        programs: batch.programs.clone().filter(|_| programs),
-        columns: batch.columns.iter().filter(|column| reads(column)).cloned().collect(),
-    })
+    let others: Vec<Column> = batch.columns.extract_if(.., |column| !reads(column)).collect();
+    let members = batch.members.take_if(|_| !reads_space(RowSpace::Members));
+    let programs = batch.programs.take_if(|_| !reads_space(RowSpace::Programs));
+    let found = evaluate(batch);
+    batch.columns.extend(others);
+    batch.members = batch.members.take().or(members);
+    batch.programs = batch.programs.take().or(programs);
+    found
 }
 
 /// Number of subjects by the outcomes of both rules.
@@ -197,19 +198,21 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// Adds those of a batch.
-    pub fn add(&mut self, facts: &Facts, rows: &[u32], first: &Outcomes, second: &Outcomes) {
-        let outcomes = first.verdicts.iter().copied().zip(second.verdicts.iter().copied());
-        for (row, outcomes) in rows.iter().zip(outcomes) {
-            let subjects = match outcomes {
-                (Verdict::Eligible, Verdict::Eligible) => continue,
-                (Verdict::Eligible, _) => &mut self.lost,
-                (_, Verdict::Eligible) => &mut self.gained,
-                _ => continue,
-            };
-            if subjects.len() < SAMPLE_MAX as usize {
+    /// Adds those of a batch, by the kind of each row.
+    pub fn add(&mut self, facts: &Facts, rows: &[u32], kinds: &[u8]) {
+        let is_full = |subjects: &Vec<MovedSubject>| subjects.len() >= SAMPLE_MAX as usize;
+        if is_full(&self.gained) && is_full(&self.lost) {
+            return;
+        }
+        for (at, kind) in kinds::moved(kinds) {
+            let (first, second) = kind.verdicts();
+            let (Some(first), Some(second)) = (Verdict::ALL.get(first), Verdict::ALL.get(second)) else { continue };
+            let subjects = if *first == Verdict::Eligible { &mut self.lost } else { &mut self.gained };
+            if !is_full(subjects)
+                && let Some(row) = rows.get(at)
+            {
                 let id = facts.view.snapshot.id_at(facts.kind(), *row);
-                subjects.extend(id.map(|id| MovedSubject { id, outcomes }));
+                subjects.extend(id.map(|id| MovedSubject { id, outcomes: (*first, *second) }));
             }
         }
     }
@@ -220,5 +223,53 @@ impl Moved {
             subjects.extend(later);
             subjects.truncate(SAMPLE_MAX as usize);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::eligibility::{Children, ColumnValues};
+
+    fn column(space: RowSpace, path: &str) -> Column {
+        Column { space, path: path.to_owned(), valid: Vec::new(), values: ColumnValues::Codes(vec![1]) }
+    }
+
+    fn reference(space: RowSpace, path: &str) -> Reference {
+        Reference { space, path: path.to_owned(), needs_texts: false, line: 0, column: 0, length: 0 }
+    }
+
+    #[test]
+    fn a_rule_gets_its_part_of_a_batch_and_the_batch_stays_whole() {
+        let (me, members) = (RowSpace::Me, RowSpace::Members);
+        let children = Children { offsets: vec![0, 1], known: Vec::new() };
+        let columns = [(me, "gender"), (me, "tags"), (me, "tags[]"), (me, "address"), (me, "address[].district")];
+        let columns = columns.into_iter().chain([(members, "gender"), (members, "birth_date")]);
+        let whole = Batch {
+            as_of: 0,
+            rows: 1,
+            members: Some(children.clone()),
+            programs: Some(children),
+            columns: columns.map(|(space, path)| column(space, path)).collect(),
+        };
+        let mut batch = whole.clone();
+        let mut part = |references: &[Reference]| {
+            with_part(&mut batch, references, |batch| {
+                let mut names: Vec<String> = batch.columns.iter().map(Column::name).collect();
+                names.sort_unstable();
+                (names.join(" "), batch.members.is_some(), batch.programs.is_some())
+            })
+        };
+        let found = part(&[reference(me, "tags"), reference(me, "address[].district")]);
+        assert_eq!(found, ("me.address me.address[].district me.tags me.tags[]".to_owned(), false, false));
+        let found = part(&[reference(members, "gender"), reference(RowSpace::Programs, "")]);
+        assert_eq!(found, ("members.gender".to_owned(), true, true));
+        assert_eq!(part(&[]), (String::new(), false, false));
+        let by_name = |batch: &Batch| {
+            let mut columns = batch.columns.clone();
+            columns.sort_by_key(Column::name);
+            Batch { columns, ..batch.clone() }
+        };
+        assert_eq!(by_name(&batch), by_name(&whole));
     }
 }

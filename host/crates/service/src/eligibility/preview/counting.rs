@@ -35,7 +35,7 @@ const SLICE_SHOWN: usize = 2_048;
 const SLICE_RECORDS: usize = 8_192;
 /// Maximum number of subjects of a time slice if no record is read. Their evaluation takes some ten milliseconds.
 const SLICE_ROWS_MAX: usize = 128 * BATCH_ROWS_MAX;
-/// Minimum number of subjects of a time slice. Compiling the rule in an instance of the engine takes as long as
+/// Minimum number of subjects of a time slice. Compiling the rule in a new instance of the engine takes as long as
 /// evaluating some ten thousand subjects.
 const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
 /// Time limit of the engine calls of a time slice: many times the usual duration for a rule of ordinary cost. A rule
@@ -214,8 +214,8 @@ impl Counting {
             if rules.session.cancellation().is_cancelled() {
                 return Err(Failure::Engine(EngineError::Abandoned));
             }
-            let (batch, taken) = runtime.block_on(facts.batch(left))?;
-            let Some((outcomes, compared)) = rules.evaluate(facts, &batch)? else { break };
+            let (mut batch, taken) = runtime.block_on(facts.batch(left))?;
+            let Some((outcomes, compared)) = rules.evaluate(facts, &mut batch)? else { break };
             let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
             counter.add(facts, these, &batch, (&outcomes, compared.as_ref()));
             let of_row = |at: usize, row: &u32| {
