@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_parts_of_an_identifier_are_hashed_with_a_zero_byte_between_them() {
         let hasher = IdentifierHasher::of_key([5; 16]);
-        let whole = SipHasher24::new_with_key(&[5; 16]).hash(b"urn:a:b\01|2");
+        let whole = SipHasher24::new_with_key(&[5; 16]).hash(b"urn:a:b\x001|2");
         assert_eq!(hasher.hash(&IdentifierKey::parse("urn:a:b|1|2").unwrap()), IdentifierHash(whole.as_bytes()));
     }
 }

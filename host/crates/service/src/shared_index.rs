@@ -93,6 +93,15 @@ impl Indexes {
             Self::Shared(shared) => shared.current().await,
         }
     }
+
+    /// Returns the index if it always has every write.
+    #[must_use]
+    pub fn always_current(&self) -> Option<&dyn Index> {
+        match self {
+            Self::One(index) => Some(&**index),
+            Self::Shared(_) => None,
+        }
+    }
 }
 
 /// State of the in-memory register.

@@ -262,7 +262,8 @@ pub async fn read_record<D: Details>(
 
 /// The record that the index proposes for an identifier, if the record has the identifier now.
 async fn proposed<D: Details>(registry: &Registry, key: &IdentifierKey) -> Result<Option<Arc<Record<D>>>, AppError> {
-    let Some(id) = registry.index.candidate(D::KIND, key) else { return Ok(None) };
+    let candidate = registry.index.always_current().and_then(|index| index.candidate(D::KIND, key));
+    let Some(id) = candidate else { return Ok(None) };
     let record = registry.store.find::<D>(id).await?;
     let is_owner =
         |record: &Arc<Record<D>>| record.details.identifiers().iter().any(|one| one.is_open() && one.key == *key);

@@ -217,9 +217,9 @@ mod tests {
     fn unchanged_owners_are_not_written_again() {
         let (present, mut recent) = (Records::default(), Recent::default());
         let mut planner = Planner::new(&present, Last::default(), &mut recent);
-        let created = planner.plan(write(vec![Operation::create(person())]), None).unwrap();
+        let mut created = planner.plan(write(vec![Operation::create(person())]), None).unwrap();
         assert_eq!(created.outcome.owners.len(), 1);
-        planner.accept(&created);
+        planner.accept(&mut created);
         let update = write(vec![Operation::update(RecordId(1), VersionId::FIRST, person())]);
         assert!(planner.plan(update, None).unwrap().outcome.owners.is_empty());
     }
@@ -235,8 +235,8 @@ mod tests {
         };
         let (present, mut recent) = (Records::default(), Recent::default());
         let mut planner = Planner::new(&present, Last::default(), &mut recent);
-        let created = planner.plan(write(vec![Operation::create(membership(1))]), None).unwrap();
-        planner.accept(&created);
+        let mut created = planner.plan(write(vec![Operation::create(membership(1))]), None).unwrap();
+        planner.accept(&mut created);
         let update = write(vec![Operation::update(RecordId(1), VersionId::FIRST, membership(2))]);
         let moved = planner.plan(update, None).unwrap().outcome.open_memberships;
         let holders = [1, 2].map(|program| moved.get(&membership(program).slot()).copied());

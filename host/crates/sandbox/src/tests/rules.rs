@@ -146,7 +146,7 @@ async fn compared_rules_share_an_instance_and_have_fuel_of_their_own() {
     });
     let (before, of_one) = used.await.unwrap();
     let fuel_base = before + 3 * of_one;
-    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..default_limits(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     let loaded = test.library.list()[0].loaded().clone();
     let compared = run_rule(&*test.library, Priority::Interactive, request("all"), move |rule| {

@@ -380,7 +380,7 @@ async fn summary_of(
     group: RecordId,
 ) -> Result<Option<GroupSummary>, AppError> {
     // No index has the writes of a transaction.
-    let in_memory = || registry.index.group_of(individual, group);
+    let in_memory = || registry.index.always_current()?.group_of(individual, group);
     if let Some(summary) = registry.store.pending_writes().is_none().then(in_memory).flatten() {
         return Ok(Some(summary));
     }
