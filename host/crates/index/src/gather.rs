@@ -46,7 +46,7 @@ fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> 
         let (at, slot) = chunk::split(*first);
         let cells = column(at);
         let (run, later) = left.split_at_checked(chunk::CHUNK_ROWS - slot).unwrap_or((left, &[]));
-        // The last row tells most lists of scattered rows from contiguous ones.
+        // The last row distinguishes most lists of scattered rows from contiguous ones.
         let may_be_run = run.last().is_some_and(|last| last.wrapping_sub(*first) as usize + 1 == run.len());
         if may_be_run && (*first..).zip(run).fold(true, |all, (next, row)| all & (next == *row)) {
             // Contiguous rows, as in a scan of the whole register, are copied as a slice.

@@ -12,22 +12,22 @@ pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 7
 /// Number of age bands, including band 0 for subjects of unknown age or not born yet.
 pub(super) const BANDS: usize = AGE_BANDS.len() + 1;
 
-/// Number of days in a stretch, as a power of two. Two bands never begin within one stretch.
-const STRETCH_BITS: u32 = 6;
-/// Number of stretches: the last one begins after the first day of the last band.
-const STRETCHES: usize = (81 * 366) >> STRETCH_BITS;
+/// Number of days in a span, as a power of two. Two bands never begin within one span.
+const SPAN_BITS: u32 = 6;
+/// Number of spans: the last one begins after the first day of the last band.
+const SPANS: usize = (81 * 366) >> SPAN_BITS;
 
-/// Finds the age bands of birth dates on one day: by a table of stretches of 64 days, with at most one comparison.
+/// Finds the age bands of birth dates on one day: by a table of spans of 64 days, with at most one comparison.
 #[derive(Debug)]
 pub(super) struct AgeBands {
     as_of: i32,
     /// By the age in days.
-    stretches: Vec<Stretch>,
+    spans: Vec<Span>,
 }
 
 /// Some consecutive birth dates, of one or two bands.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct Span {
     /// The band of the latest birth date.
     band: u8,
     /// Birth dates before this one belong to the next band.
@@ -39,21 +39,21 @@ impl AgeBands {
     pub fn of(as_of: Date) -> Self {
         let day = days_since_epoch(as_of);
         let lasts = last_births(as_of);
-        let stretch = |number: usize| {
-            let latest = i64::from(day) - ((number as i64) << STRETCH_BITS);
+        let span = |number: usize| {
+            let latest = i64::from(day) - ((number as i64) << SPAN_BITS);
             let reached = lasts.iter().take_while(|last| latest <= i64::from(**last)).count();
             let next = lasts.get(reached).map_or(i32::MIN, |last| last.saturating_add(1));
-            Stretch { band: u8::try_from(reached).unwrap_or_default(), next }
+            Span { band: u8::try_from(reached).unwrap_or_default(), next }
         };
-        Self { as_of: day, stretches: (0..STRETCHES).map(stretch).collect() }
+        Self { as_of: day, spans: (0..SPANS).map(span).collect() }
     }
 
     /// Returns the index of an age in [`AGE_BANDS`], counted from 1; 0 for an individual who is not born yet.
     pub fn band(&self, born: i32) -> u8 {
         let age = i64::from(self.as_of) - i64::from(born);
-        let number = usize::try_from(age >> STRETCH_BITS).map(|number| number.min(STRETCHES - 1));
-        let stretch = number.ok().and_then(|number| self.stretches.get(number));
-        stretch.map_or(0, |stretch| stretch.band + u8::from(born < stretch.next))
+        let number = usize::try_from(age >> SPAN_BITS).map(|number| number.min(SPANS - 1));
+        let span = number.ok().and_then(|number| self.spans.get(number));
+        span.map_or(0, |span| span.band + u8::from(born < span.next))
     }
 }
 

@@ -135,7 +135,7 @@ fn bindings(
     Ok(check::bindings(generation, questions, texts).map_err(refused)?)
 }
 
-/// Calls `evaluate` with the part of a batch that a rule reads. The other columns are set aside meanwhile, so that no
+/// Calls `evaluate` with the part of a batch that a rule reads. The other columns are taken out in the meantime, so that no
 /// column is copied.
 fn with_part<R>(batch: &mut Batch, references: &[Reference], evaluate: impl FnOnce(&Batch) -> R) -> R {
     let reads = |column: &Column| {
