@@ -1,8 +1,8 @@
 //! The embedded store: one folder, one process.
 //!
 //! One tree contains everything under keys with prefixes (`keys`); one thread writes (`writer`), and another one syncs
-//! and acknowledges (`committer`); every acknowledged write has been `fdatasync`ed (`disk`). Reads of single records run in the calling thread, as they take a few
-//! microseconds; scans run in the threads for blocking work.
+//! and acknowledges (`committer`); every acknowledged write has been `fdatasync`ed (`disk`). Reads of single records run
+//! in the calling thread, as they take a few microseconds; scans run in the threads for blocking work.
 //!
 //! **Invariant:** only this crate names the database crate.
 
