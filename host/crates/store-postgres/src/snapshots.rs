@@ -24,15 +24,15 @@ use super::database::{Database, Link};
 use super::feed::Channel;
 
 /// Maximum number of snapshots of a process for previews. Further requests wait.
-const MOMENTS_MAX: usize = 8;
+const SNAPSHOTS_MAX: usize = 8;
 /// Maximum number of snapshots for previews of one client.
-const MOMENTS_OF_CLIENT_MAX: usize = MOMENTS_MAX / 4;
+const SNAPSHOTS_OF_CLIENT_MAX: usize = SNAPSHOTS_MAX / 4;
 
 /// Snapshots of the register in a database, and notifications of its changes.
 pub struct PostgresSnapshots {
     database: Arc<Database>,
     changes: Mutex<watch::Receiver<u64>>,
-    moments: Arc<FairSemaphore<Actor>>,
+    slots: Arc<FairSemaphore<Actor>>,
     /// The connection of snapshots for the register in memory, while it is idle.
     link: Arc<Mutex<Option<Arc<Link>>>>,
 }
@@ -44,7 +44,7 @@ impl PostgresStore {
         PostgresSnapshots {
             database: Arc::clone(&self.database),
             changes: Mutex::new(self.feed.subscribe(Channel::Changes)),
-            moments: FairSemaphore::new(MOMENTS_MAX, MOMENTS_OF_CLIENT_MAX),
+            slots: FairSemaphore::new(SNAPSHOTS_MAX, SNAPSHOTS_OF_CLIENT_MAX),
             link: Arc::default(),
         }
     }
@@ -63,7 +63,7 @@ impl SnapshotSource for PostgresSnapshots {
                 PostgresReadSnapshot::for_index(&self.database, keeping).await?
             }
             SnapshotReader::Preview(actor) => {
-                PostgresReadSnapshot::for_preview(&self.database, &self.moments, actor).await?
+                PostgresReadSnapshot::for_preview(&self.database, &self.slots, actor).await?
             }
         };
         Ok(Arc::new(snapshot))

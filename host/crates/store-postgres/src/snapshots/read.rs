@@ -67,11 +67,11 @@ impl PostgresReadSnapshot {
     /// The current register, for a preview: on a connection of its own, of which the number is limited.
     pub(super) async fn for_preview(
         database: &Arc<Database>,
-        moments: &Arc<FairSemaphore<Actor>>,
+        slots: &Arc<FairSemaphore<Actor>>,
         actor: &Actor,
     ) -> Result<Self, StoreError> {
         let begun = async {
-            let slot = tokio::time::timeout(database.answer_timeout(), moments.acquire(actor)).await;
+            let slot = tokio::time::timeout(database.answer_timeout(), slots.acquire(actor)).await;
             let held = slot.map_err(|_| {
                 let message = "previews have every connection to the database that they may have";
                 Failure::new(Meaning::Exhausted, message)
