@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
@@ -71,9 +71,14 @@ pub(super) fn expression() -> Object {
     text.pattern(Some(r"^[^\x00]*$")).description(Some("The rule.")).build()
 }
 
-/// The schema of the name of an engine.
+/// The schema of a text or `null`.
+pub(super) fn or_null(text: ObjectBuilder) -> ObjectBuilder {
+    text.schema_type(SchemaType::Array(vec![Type::String, Type::Null]))
+}
+
+/// The schema of the name of an engine, if any.
 pub(super) fn engine_name() -> Object {
-    line(64).description(Some("The eligibility engine, by name; the active one by default.")).build()
+    or_null(line(64)).description(Some("The eligibility engine, by name; the active one by default.")).build()
 }
 
 /// The schema of a text without line breaks, of at most so many bytes.

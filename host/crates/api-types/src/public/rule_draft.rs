@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Object;
 
-use super::eligibility::{Outcome, SubjectKind, engine_name, expression, line, lines};
+use super::eligibility::{Outcome, SubjectKind, engine_name, expression, line, lines, or_null};
 
 /// A rule draft to write.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -44,7 +44,7 @@ fn name() -> Object {
 }
 
 fn comment() -> Object {
-    lines(4_000).description(Some("Remarks of the author.")).build()
+    or_null(lines(4_000)).description(Some("Remarks of the author.")).build()
 }
 
 /// A test case of a rule: a record, and the result that the rule should have for it.
