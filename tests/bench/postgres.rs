@@ -5,6 +5,7 @@
 //! The database runs on the machine that it shares with the servers and with the load.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::http::{Connection, get};
 use crate::load::{Load, Make, once};
 use crate::machine::{bytes_below, mib, processor_seconds};
 use crate::people::{self, any, path};
-use crate::preview::{ask, preview};
+use crate::preview::{OF_RECORDS, ask, preview};
 use crate::report::{Report, Row, Spread};
 use crate::rounds::Rounds;
 use crate::server::{Server, artifacts, run as run_command};
@@ -66,8 +67,7 @@ impl Database {
         let postgres = Postgres::start(settings);
         let url = postgres.create_database();
         let config = register.folder.join("postgres.toml");
-        let text = format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
-        std::fs::write(&config, text).map_err(|error| error.to_string())?;
+        std::fs::write(&config, settings_of(&url)).map_err(|error| error.to_string())?;
         let moved = register.folder.join("moved");
         std::fs::create_dir(&moved).map_err(|error| error.to_string())?;
         copy(&register.folder.join("data"), &moved.join("data"))?;
@@ -77,7 +77,7 @@ impl Database {
         std::fs::remove_dir_all(moved).map_err(|error| error.to_string())?;
         let same = reported.get("same").and_then(Value::as_object).into_iter().flatten();
         let records: f64 = same.filter_map(|(_, count)| count.as_f64()).sum();
-        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
+        let name = name_of(&url).to_owned();
         for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
             postgres.run_sql(&name, statement);
         }
@@ -129,6 +129,7 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
             .column("PostgreSQL, 1 server"),
     );
 
+    restores(&register, &database, report)?;
     let server = Server::start(&register.folder)?;
     let worked = || (server.processor_seconds(), 0.0);
     let of = Measured {
@@ -171,6 +172,57 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     }
     drop(database);
     setup.remove(register)
+}
+
+/// Measures how long a backup of the register takes to restore, into a folder and into a database, and in the same run
+/// `pg_restore` of a dump.
+fn restores(register: &Register, database: &Database, report: &mut Report) -> Result<(), String> {
+    crate::progress("restore backups");
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or("a path is no text");
+    let backup = text(&register.folder.join("backup.daftar"))?;
+    run_command(&register.folder, None, &["backup", &backup])?;
+    for (id, what) in [("embedded", "embedded"), ("one", "PostgreSQL, 1 server")] {
+        let folder = register.folder.join(format!("restored-{id}"));
+        std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
+        let config = folder.join("postgres.toml");
+        let url = database.postgres.create_database();
+        std::fs::write(&config, settings_of(&url)).map_err(|error| error.to_string())?;
+        let config = (id == "one").then_some(config.as_path());
+        let started = Instant::now();
+        run_command(&folder, config, &["restore", &backup])?;
+        let seconds = started.elapsed().as_secs_f64();
+        let row =
+            Row::new(format!("postgres.{id}.restore"), "`daftar restore` of a backup", "s", Spread::of([seconds]));
+        report.row(row.column(what));
+        std::fs::remove_dir_all(folder).map_err(|error| error.to_string())?;
+        database.postgres.run_sql("postgres", &format!("DROP DATABASE {}", name_of(&url)));
+    }
+    let programs = daftar_test_needs::postgres_programs().ok_or("there is no PostgreSQL")?;
+    let (dump, url) = (text(&register.folder.join("dump"))?, database.postgres.create_database());
+    let run = |program: &str, arguments: [&str; 4]| {
+        let status = Command::new(programs.join(program)).args(arguments).status();
+        let is_done = status.map_err(|error| format!("{program}: {error}"))?.success();
+        if is_done { Ok(()) } else { Err(format!("`{program}` failed")) }
+    };
+    run("pg_dump", ["--format=custom", "--file", &dump, &database.postgres.url(&database.name)])?;
+    let started = Instant::now();
+    run("pg_restore", ["--no-owner", "--dbname", &url, &dump])?;
+    let seconds = Spread::of([started.elapsed().as_secs_f64()]);
+    report.row(
+        Row::new("postgres.one.pg-restore", "`pg_restore` of a dump", "s", seconds).column("PostgreSQL, 1 server"),
+    );
+    database.postgres.run_sql("postgres", &format!("DROP DATABASE {}", name_of(&url)));
+    [backup, dump].iter().try_for_each(|file| std::fs::remove_file(file).map_err(|error| error.to_string()))
+}
+
+/// The configuration of a server of that database.
+fn settings_of(url: &str) -> String {
+    format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n")
+}
+
+/// The name of the database in a URL.
+fn name_of(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or_default()
 }
 
 /// Servers of a register, and the seconds that processors have worked for them and for the database.
@@ -296,10 +348,11 @@ impl Measured<'_> {
         last: &Server,
         token: &str,
     ) -> Result<(), String> {
-        for rule in RULES.iter().filter(|rule| rule.name != "C") {
-            let request = preview(token, "individual", rule.expression);
-            let name = rule.name;
-            let id = format!("preview-{}", name.to_lowercase());
+        let rules = RULES.iter().filter(|rule| rule.name != "C");
+        let rules = rules.map(|rule| (rule.name, rule.expression)).chain([("over regions of addresses", OF_RECORDS)]);
+        for (name, expression) in rules {
+            let request = preview(token, "individual", expression);
+            let id = format!("preview-{}", if expression == OF_RECORDS { "records" } else { name }.to_lowercase());
             let first = ask(connection, &request, self.register.people)?;
             self.row(
                 report,

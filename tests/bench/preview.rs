@@ -16,7 +16,7 @@ const TIMES: u64 = 21;
 /// Number of starts of the server for a first preview.
 const STARTS: u64 = 5;
 /// A rule over a field without a column: facts read from records are cached for the next preview.
-const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
+pub const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
 
 /// The rule that rule A is compared with: two other ages.
 const COMPARED: &str =
