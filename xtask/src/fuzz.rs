@@ -68,7 +68,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(failed.join("\n"))) }
 }
 
-/// Runs targets, each to its end even if another fails.
+/// Runs targets, one on each processor and each to its end even if another fails.
 pub fn outcomes(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<Vec<Outcome>, Failure> {
     let known = Target::all(workspace)?;
     let (names, seconds) = read(arguments)?;
@@ -83,7 +83,23 @@ pub fn outcomes(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> R
     for program in programs {
         build(workspace, steps, program)?;
     }
-    selected.iter().map(|target| target.run(workspace, steps, seconds)).collect()
+    let mut outcomes = Vec::with_capacity(selected.len());
+    for group in selected.chunks(processors()) {
+        let group: Vec<Result<Outcome, Failure>> = std::thread::scope(|scope| {
+            let runs: Vec<_> =
+                group.iter().map(|target| scope.spawn(|| target.run(workspace, steps, seconds))).collect();
+            runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        for outcome in group {
+            outcomes.push(outcome?);
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Number of targets that run at once: a target uses one processor.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The names of targets, and the seconds.
