@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         .expect("the document can be kept");
     let is_described = lint(&tools, &document);
     let relay = relay::start(&server.url);
-    let is_served = fuzz(&tools, &document, &relay, &token, &more);
+    let is_served = fuzz(&tools, &document, folder.path(), &relay, &token, &more);
     let stopped = server.stop();
     let panics = stopped.stderr.lines().filter(|line| line.contains("panicked")).count();
     println!("the server stopped with code {}, {panics} panics in its log", stopped.code);
@@ -63,15 +63,16 @@ fn lint(tools: &Path, document: &Path) -> bool {
     output.status.success() && !reported.contains("Warning was generated")
 }
 
-/// Tests whether the fuzzer finds no undocumented response.
-fn fuzz(tools: &Path, document: &Path, url: &str, token: &str, more: &[String]) -> bool {
+/// Tests whether the fuzzer finds no undocumented response. It runs in a new `folder`: it would else repeat the failures
+/// that it has kept there, which were made against an earlier document.
+fn fuzz(tools: &Path, document: &Path, folder: &Path, url: &str, token: &str, more: &[String]) -> bool {
     let mut fuzzer = Command::new(tools.join("venv/bin/schemathesis"));
     fuzzer.arg("--config-file").arg(format!("{SETTINGS}/schemathesis.toml"));
     fuzzer.arg("run").arg(document).args(["--url", url]);
     fuzzer.args(["--max-examples", EXAMPLES, "--seed", SEED, "--generation-deterministic"]);
     // A connection for each request, and so an address.
     fuzzer.args(["--header", "Connection: close", "--header", &format!("Authorization: Bearer {token}")]);
-    fuzzer.args(more).env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", SETTINGS).current_dir(tools);
+    fuzzer.args(more).env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", SETTINGS).current_dir(folder);
     fuzzer.env("PYTHONDONTWRITEBYTECODE", "1");
     fuzzer.status().expect("the fuzzer can be run").success()
 }
