@@ -125,9 +125,9 @@ fn the_register_in_memory_is_held_against_other_records() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let findings = runtime.block_on(async {
         let (events, mut reported) = tokio::sync::mpsc::channel(16);
-        let columns = Arc::new(Columns::default());
+        let memory = daftar::service::verify::InMemory::Own(Arc::new(Columns::default()));
         let pace = daftar::service::verify::Pace::Fast;
-        let look = daftar::service::verify::verify(&store, Some(&columns), pace, events);
+        let look = daftar::service::verify::verify(&store, Some(&memory), pace, events);
         let listen = async {
             let mut findings = Vec::new();
             while let Some(event) = reported.recv().await {

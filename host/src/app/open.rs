@@ -44,7 +44,7 @@ use daftar_service::idempotency::Requests;
 use daftar_service::plugin::PluginAdministration;
 use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;
-use daftar_service::verify::Verifier;
+use daftar_service::verify::{InMemory, Verifier};
 use daftar_store::shared::{Generation as StoredGeneration, Shared};
 use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
@@ -145,7 +145,10 @@ impl App {
             }
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
-        let in_memory = registry.parted.is_none().then(|| registry.columns.clone());
+        let in_memory = match &registry.shared_index {
+            Some(shared) => Some(InMemory::Shared(shared.clone())),
+            None => registry.parted.is_none().then(|| InMemory::Own(registry.columns.clone())),
+        };
         let verifier = Verifier::new(archive.clone(), in_memory, registry.audit.clone());
         let audit = registry.audit.clone();
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);

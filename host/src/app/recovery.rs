@@ -1,7 +1,6 @@
 //! Opens the store and loads the register into memory: from the newest valid checkpoint and later writes, or from all
 //! records.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,13 +18,12 @@ use daftar_domain::error::{AppError, causes};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
 use daftar_index::{Columns, PreparedRecords, Preparer};
+use daftar_service::catch_up::{KINDS, RECORDS_PER_PAGE, pages, touched_after};
 use daftar_service::response_cache::ResponseCache;
-use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
+use daftar_store::change_log::{CHANGES_MAX, HistoryMark};
 use daftar_store::{ChangeSink, Store, StoreError};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
-/// Number of records that are read per page while the indexes are built.
-pub(super) const SCAN_RECORDS: usize = 1_024;
 /// Number of pages that are read and decomposed concurrently, before they are applied.
 const PAGES_AHEAD: usize = 3;
 /// The folder of the checkpoints within the data folder.
@@ -33,11 +31,6 @@ pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
 /// Up to this number of changed records, the changes are always applied. Of more, only as many as the checkpoint has
 /// records: beyond that, reading all records is faster.
 const CAUGHT_UP_MIN: u64 = 10_000;
-
-/// The record kinds of a checkpoint, in the order in which they are read: members before their group, individuals
-/// before their consents. Programs are few and always read from the store.
-pub(super) const KINDS: [RecordKind; 4] =
-    [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
 
 /// A store and the register in memory that receives its changes.
 pub(super) struct Recovered {
@@ -140,7 +133,7 @@ pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), St
         let mut after = RecordId(0);
         // Keys count up with few gaps, so that a range of keys is a page.
         while let Some(first) = store.scan_records(kind, after, 1).await?.first().map(|record| record.place().1) {
-            let pages = stream::iter((first.0..).step_by(SCAN_RECORDS));
+            let pages = stream::iter((first.0..).step_by(RECORDS_PER_PAGE));
             let pages = pages.map(|first| read_page(Arc::clone(store), columns.preparer(), kind, RecordId(first)));
             let mut pages = std::pin::pin!(pages.buffered(PAGES_AHEAD));
             while let Some((last, page)) = pages.next().await.transpose()?.flatten() {
@@ -163,7 +156,7 @@ async fn read_page<S: Store>(
     let runtime = Handle::current();
     let read = tokio::task::spawn_blocking(move || {
         dedicate_thread();
-        let ids: Vec<RecordId> = (first.0..).take(SCAN_RECORDS).map(RecordId).collect();
+        let ids: Vec<RecordId> = (first.0..).take(RECORDS_PER_PAGE).map(RecordId).collect();
         let records = runtime.block_on(store.records(kind, &ids))?;
         Ok(records.last().map(|last| (last.place().1, preparer.prepare(&records))))
     });
@@ -173,7 +166,7 @@ async fn read_page<S: Store>(
 async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {
     let mut after = RecordId(0);
     loop {
-        let page = store.scan_records(RecordKind::Program, after, SCAN_RECORDS).await?;
+        let page = store.scan_records(RecordKind::Program, after, RECORDS_PER_PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.place().1;
         columns.load(&page);
@@ -286,32 +279,6 @@ pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence
         }
     }
     Ok(Some(count))
-}
-
-/// Returns the records that were written after a write, by kind; `changes_after` returns the next writes. Uses one bit
-/// of memory per record.
-///
-/// # Errors
-/// If the store fails or a record cannot be read.
-pub(super) async fn touched_after<F: Future<Output = Result<Vec<Touched>, StoreError>>>(
-    changes_after: impl Fn(Sequence) -> F,
-    mut after: Sequence,
-) -> Result<BTreeMap<RecordKind, RoaringTreemap>, StoreError> {
-    let mut touched: BTreeMap<RecordKind, RoaringTreemap> = BTreeMap::new();
-    loop {
-        let changes = changes_after(after).await?;
-        let Some(last) = changes.last() else { return Ok(touched) };
-        after = last.sequence;
-        for (kind, id) in changes.into_iter().flat_map(|change| change.records) {
-            touched.entry(kind).or_default().insert(id.0);
-        }
-    }
-}
-
-/// Splits keys into pages of the size of one read.
-pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<RecordId>> {
-    let mut ids = ids.unwrap_or_default().into_iter().map(RecordId);
-    std::iter::from_fn(move || Some(ids.by_ref().take(SCAN_RECORDS).collect()).filter(|page: &Vec<_>| !page.is_empty()))
 }
 
 /// Returns the reason why a checkpoint does not belong to the timeline with that marker at its last write; `None` if it

@@ -2,28 +2,35 @@
 //!
 //! **Invariant:** changes nothing: an invalid checkpoint is reported, and quarantined by the next start.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::sync::mpsc::Sender;
 
 use super::StartError;
 use super::backend::postgres_options;
 use super::open::MIB;
-use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, opened, pages, touched_after};
-use daftar_domain::change::{ChangedRecord, Sequence};
-use daftar_domain::config::{Config, StoreBackend};
+use super::recovery::{CHECKPOINTS_FOLDER, not_of_this_history, opened};
+use daftar_domain::change::Sequence;
+use daftar_domain::config::{Config, PostgresIndexPlace, StoreBackend};
 use daftar_domain::error::AppError;
-use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
-use daftar_index::Columns;
+use daftar_index::Corrupt;
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_version};
-use daftar_service::verify::{Held, Pace, hold, verify};
-use daftar_store::StoreError;
-use daftar_store::change_log::CHANGES_MAX;
-use daftar_store::verify::{readable_records, records_at_rest};
+use daftar_service::catch_up::catch_up_readable;
+use daftar_service::verify::{Held, Pace, hold};
+use daftar_store::archive::Archive;
+use daftar_store::change_log::HistoryMark;
+use daftar_store::verify::RawValues;
+use daftar_store::{Store, StoreError};
 use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
+
+/// A checkpoint, or the path of a file that is none with the reason.
+type FoundFile = Result<CheckpointFile, (PathBuf, Corrupt)>;
+/// A checkpoint, and the marker of the register's timeline at the last write of the checkpoint; none if the register
+/// has no such write.
+type MarkedFile = (FoundFile, Option<HistoryMark>);
 
 /// Verifies the register in a data folder that no server uses, or in the configured database, which servers may use
 /// concurrently. No register is in memory then; the checkpoints in the folder, from which the next start would load it,
@@ -36,54 +43,95 @@ pub async fn verify_stopped(
     data_dir: &Path,
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
+    let failed = |error: AppError| StartError::Store(error.to_string());
     if config.store.backend == StoreBackend::Postgres {
         let store = PostgresStore::open_existing(postgres_options(config)?).await?;
-        let verified = verify(&store, None, Pace::Fast, events).await;
+        let verified = async {
+            // Before the values: a server may write further checkpoints.
+            let files = match config.store.postgres.index {
+                PostgresIndexPlace::Memory => found_files(data_dir, &events).await?,
+                PostgresIndexPlace::Database => Vec::new(),
+            };
+            let files = marked(files, |sequence| store.history_mark(sequence)).await?;
+            verify_values(store.raw_values().await?, files, events).await
+        };
+        let verified = verified.await;
         store.close().await;
-        return verified.map_err(|error| StartError::Store(error.to_string()));
+        return verified.map_err(failed);
     }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
     let store = opened(move || StoppedStore::open(&folder, cache_bytes)).await?;
-    let looked = daftar_store::verify::verify(store.raw_values(), Pace::Fast, events.clone()).await;
-    looked.map_err(|error| StartError::Store(error.to_string()))?;
-    let looked = verify_checkpoints(&store, data_dir, events).await;
-    looked.map_err(|error| StartError::Store(error.to_string()))
+    let verified = async {
+        let files = found_files(data_dir, &events).await?;
+        let files = marked(files, |sequence| store.history_mark(sequence)).await?;
+        verify_values(store.raw_values(), files, events).await
+    };
+    verified.await.map_err(failed)
 }
 
-/// Checks every checkpoint in a data folder. Ignores checkpoints of another version of daftar, which an upgrade leaves.
+/// Returns the files in the folder of checkpoints of a data folder. Reports a folder that cannot be read.
+///
+/// # Errors
+/// As [`report`].
+async fn found_files(data_dir: &Path, events: &Sender<VerificationEvent>) -> Result<Vec<FoundFile>, AppError> {
+    let Some(folder) = CheckpointFolder::existing(data_dir.join(CHECKPOINTS_FOLDER)) else { return Ok(Vec::new()) };
+    match folder.newest_first() {
+        Ok(files) => Ok(files),
+        Err(error) => {
+            let problem = format!("the folder cannot be read: {error}");
+            report(events, CHECKPOINTS_FOLDER.to_owned(), &problem, Remedy::Restart).await.map(|()| Vec::new())
+        }
+    }
+}
+
+/// Returns the files, each with the timeline marker that `mark` returns.
 ///
 /// # Errors
 /// If the store fails.
-async fn verify_checkpoints(
-    store: &StoppedStore,
-    data_dir: &Path,
+async fn marked<F: Future<Output = Result<Option<HistoryMark>, StoreError>>>(
+    files: Vec<FoundFile>,
+    mark: impl Fn(Sequence) -> F,
+) -> Result<Vec<MarkedFile>, StoreError> {
+    let mut marked = Vec::with_capacity(files.len());
+    for file in files {
+        let at = match &file {
+            Ok(file) => mark(file.sequence).await?,
+            Err(_) => None,
+        };
+        marked.push((file, at));
+    }
+    Ok(marked)
+}
+
+/// Verifies values, and compares each checkpoint with them. Ignores checkpoints of another version of daftar, which an
+/// upgrade leaves.
+///
+/// # Errors
+/// If the store fails.
+async fn verify_values(
+    values: Arc<dyn RawValues>,
+    files: Vec<MarkedFile>,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
-    let Some(folder) = CheckpointFolder::existing(data_dir.join(CHECKPOINTS_FOLDER)) else { return Ok(()) };
-    let files = match folder.newest_first() {
-        Ok(files) => files,
-        Err(error) => {
-            let problem = format!("the folder cannot be read: {error}");
-            return report(&events, CHECKPOINTS_FOLDER.to_owned(), &problem, Remedy::Restart).await;
-        }
-    };
-    for file in files {
+    daftar_store::verify::verify(values.clone(), Pace::Fast, events.clone()).await?;
+    for (file, mark) in files {
         match file {
             Err((_, reason)) if is_of_another_version(reason) => {}
             Err((path, reason)) => report(&events, name_of(&path), &reason.to_string(), Remedy::RemoveFile).await?,
-            Ok(file) => verify_checkpoint(store, file, events.clone()).await?,
+            Ok(file) => verify_checkpoint(&values, file, mark, events.clone()).await?,
         }
     }
     Ok(())
 }
 
 async fn verify_checkpoint(
-    store: &StoppedStore,
+    values: &Arc<dyn RawValues>,
     file: CheckpointFile,
+    mark: Option<HistoryMark>,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
     let (name, sequence) = (name_of(&file.path), file.sequence);
-    if let Some(reason) = not_of_this_history(store.history_mark(sequence).await?, &file) {
+    if let Some(reason) = not_of_this_history(mark, &file) {
         return report(&events, name, reason, Remedy::RemoveFile).await;
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await;
@@ -91,7 +139,7 @@ async fn verify_checkpoint(
         Ok(columns) => Arc::new(columns),
         Err(reason) => return report(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
     };
-    match apply_changes(store, &columns, sequence).await {
+    match catch_up_readable(values, &columns, sequence).await {
         Ok(()) => {}
         Err(StoreError::Corrupt { .. }) => {
             let problem = "later writes are unknown, because the change log is damaged";
@@ -100,30 +148,7 @@ async fn verify_checkpoint(
         Err(error) => return Err(error.into()),
     }
     let held = Held { columns, part: Part::Checkpoints, file: Some(name), remedy: Remedy::RemoveFile };
-    hold(store.raw_values(), held, Pace::Fast, events).await
-}
-
-/// Applies the writes after a checkpoint, as far as they can be read.
-async fn apply_changes(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
-    let values = store.raw_values();
-    let mut after = RecordId(0);
-    while let (programs, Some(last)) = readable_records(&values, RecordKind::Program, after, SCAN_RECORDS).await? {
-        columns.load(&programs);
-        after = last;
-    }
-    let mut touched = touched_after(|after| store.changes_after(after, CHANGES_MAX), checkpoint).await?;
-    for kind in KINDS {
-        for page in pages(touched.remove(&kind)) {
-            let read: Arc<Mutex<Vec<ChangedRecord>>> = Arc::default();
-            let into = Arc::clone(&read);
-            let look = move |records: &[ChangedRecord]| {
-                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(records);
-            };
-            records_at_rest(&values, kind, page, look).await?;
-            columns.load(&read.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-    Ok(())
+    hold(values.clone(), held, Pace::Fast, events).await
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,6 +1,7 @@
 //! Servers that hold the register of a database in memory: the others find writes of one; and no fault stops them
 //! permanently.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use daftar_test_postgres::{Server as Postgres, Stop};
@@ -12,6 +13,11 @@ use serde_json::json;
 const SCOPES: [&str; 3] = ["individual:all", "group:all", "eligibility:read"];
 const WOMEN: &str = "/Individual?gender=urn:iso:std:iso:5218%232&_count=1";
 
+/// Changes the first person in all tables, without a write that memory learns of; and back.
+const BEHIND: &str = "UPDATE daftar.record SET value = jsonb_set(value, '{birth_date}', '\"1901-02-03\"') WHERE kind = 1 AND id = 1; \
+    UPDATE daftar.search_individual SET birth_date = '1901-02-03' WHERE id = 1";
+const BACK: &str = "UPDATE daftar.record SET value = jsonb_set(value, '{birth_date}', '\"1990-01-02\"') WHERE kind = 1 AND id = 1; \
+    UPDATE daftar.search_individual SET birth_date = '1990-01-02' WHERE id = 1";
 /// Changes one byte of the second person.
 const DAMAGE: &str = "UPDATE daftar.record SET value = value - 'meta' WHERE kind = 1 AND id = 2";
 
@@ -109,6 +115,40 @@ fn a_server_that_is_killed_or_stopped_resumes_from_its_checkpoint() {
     processes.is_ready(1);
     assert_eq!(women(&processes.at(1, &client)), (7, 7));
     assert_eq!(processes.figure(1, "daftar_index_rebuilds_total"), 0.0);
+}
+
+#[test]
+fn verification_compares_memory_and_checkpoints_with_the_database() {
+    let mut processes = in_memory(Arc::new(Database::shared()), 2);
+    let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
+    for number in 0..4 {
+        let fields = json!({"gender": FEMALE, "birth_date": "1990-01-02"});
+        drop(client.create_individual(&person(&format!("P-{number}"), fields)));
+    }
+    assert_eq!(women(&processes.at(1, &client)), (4, 4));
+    let verified = |data_dir: &Path, part: &str, checked: u64, findings: u64| {
+        let run = postgres::run(data_dir, &["verify", "--json"]);
+        assert_eq!(run.code, i32::from(findings > 0), "{run:?}");
+        let parts = run.json()["parts"].as_array().cloned().unwrap_or_default();
+        let found = parts.iter().find(|found| found["part"] == part);
+        assert_eq!(found, Some(&json!({"part": part, "checked": checked, "findings": findings})), "{run:?}");
+        run.stdout
+    };
+    // The rows in the memory of the server; those of the database are of the same part.
+    let data_dir = processes.data_dir(1).to_owned();
+    drop(verified(&data_dir, "indexes", 4, 0));
+    processes.database().sql(BEHIND);
+    let found = verified(&data_dir, "indexes", 4, 1);
+    assert!(found.contains("|P-0"), "{found}");
+    processes.database().sql(BACK);
+
+    let (stopped, data_dir) = processes.stop(1);
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    create(&client, "later");
+    drop(verified(&data_dir, "checkpoints", 5, 0));
+    processes.database().sql(BEHIND);
+    let found = verified(&data_dir, "checkpoints", 5, 1);
+    assert!(found.contains("checkpoints/") && found.contains("|P-0"), "{found}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod backup;
 pub mod bulk;
+pub mod catch_up;
 pub mod client;
 pub mod codes;
 pub mod consent;

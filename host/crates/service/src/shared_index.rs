@@ -232,12 +232,24 @@ impl SharedIndex {
 
     /// True if that register is still in memory, complete, and of the connected database.
     pub async fn is_still(&self, stamp: Stamp) -> bool {
+        // The next start reads all records again if some were left out.
+        self.is_of(stamp).await && self.state().unreadable.is_empty()
+    }
+
+    /// True if that register is still in memory, perhaps without unreadable records, and of the connected database.
+    pub async fn is_of(&self, stamp: Stamp) -> bool {
         let Ok((history, _)) = self.source.last().await else { return false };
         let state = self.state();
-        // The next start reads all records again if some were left out.
-        let is_whole = state.is_usable && state.unreadable.is_empty();
         let now = Stamp { history: state.history, layout: state.layout };
-        now == stamp && stamp.history == Some(history) && is_whole
+        now == stamp && stamp.history == Some(history) && state.is_usable
+    }
+
+    /// A copy that later writes do not change, and its identity. None while the register is being read.
+    #[must_use]
+    pub fn copy(&self) -> Option<(Columns, Stamp)> {
+        let stamp = self.stamp();
+        let copy = Columns::from_image(self.columns.image());
+        (self.state().is_usable && self.stamp() == stamp).then_some((copy, stamp))
     }
 
     /// Returns the figures for the metrics page.

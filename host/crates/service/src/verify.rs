@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::Sender;
 
 use crate::audit::{self, AuditLog};
+use crate::catch_up::catch_up_readable;
+use crate::shared_index::SharedIndex;
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -17,6 +19,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
 use daftar_index::{Columns, Snapshot};
+use daftar_store::StoreError;
 use daftar_store::archive::Archive;
 pub use daftar_store::verify::Pace;
 use daftar_store::verify::{RawValues, blocking, readable_records, records_at_rest};
@@ -31,9 +34,18 @@ const AGAIN_MAX: usize = 2_048;
 pub struct Verifier {
     store: Arc<dyn Archive>,
     /// The in-memory register, if there is one.
-    columns: Option<Arc<Columns>>,
+    memory: Option<InMemory>,
     log: AuditLog,
     is_running: Arc<AtomicBool>,
+}
+
+/// The in-memory register of a server.
+#[derive(Clone)]
+pub enum InMemory {
+    /// That of the only server, with every write.
+    Own(Arc<Columns>),
+    /// That of a server which shares its database with others.
+    Shared(Arc<SharedIndex>),
 }
 
 /// Locked during a verification run.
@@ -48,15 +60,15 @@ impl Drop for Running {
 /// A permit for a verification run: a server allows one at a time.
 pub struct Look {
     store: Arc<dyn Archive>,
-    columns: Option<Arc<Columns>>,
+    memory: Option<InMemory>,
     _running: Running,
 }
 
 impl Verifier {
     /// Verifies that store and its in-memory register.
     #[must_use]
-    pub fn new(store: Arc<dyn Archive>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
-        Self { store, columns, log, is_running: Arc::default() }
+    pub fn new(store: Arc<dyn Archive>, memory: Option<InMemory>, log: AuditLog) -> Self {
+        Self { store, memory, log, is_running: Arc::default() }
     }
 
     /// Admits a verification run, and writes its actor into the audit log.
@@ -71,7 +83,7 @@ impl Verifier {
         let running = Running(Arc::clone(&self.is_running));
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
         self.log.record(ctx, entry.with_note("verified the whole register for damage")).await?;
-        Ok(Look { store: Arc::clone(&self.store), columns: self.columns.clone(), _running: running })
+        Ok(Look { store: Arc::clone(&self.store), memory: self.memory.clone(), _running: running })
     }
 }
 
@@ -81,24 +93,48 @@ impl Look {
     /// # Errors
     /// As [`verify`].
     pub async fn run(self, events: Sender<VerificationEvent>) -> Result<(), AppError> {
-        verify(&*self.store, self.columns.as_ref(), Pace::Yielding, events).await
+        verify(&*self.store, self.memory.as_ref(), Pace::Yielding, events).await
     }
 }
 
-/// Verifies a store and, if given, the columns built from it. Sends its findings as it proceeds.
+/// Verifies a store and, if given, the in-memory register built from it. Sends its findings as it proceeds.
 ///
 /// # Errors
 /// If the store cannot be verified at all.
 pub async fn verify(
     store: &dyn Archive,
-    columns: Option<&Arc<Columns>>,
+    memory: Option<&InMemory>,
     pace: Pace,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
+    // The values of a database are those of one moment: a copy from before it is compared, with the writes until then.
+    let copy = match memory {
+        Some(InMemory::Shared(shared)) => shared.copy(),
+        Some(InMemory::Own(_)) | None => None,
+    };
     let values = store.raw_values().await?;
+    let columns = match memory {
+        None => None,
+        Some(InMemory::Own(columns)) => Some(Arc::clone(columns)),
+        Some(InMemory::Shared(shared)) => match copy {
+            Some((copy, stamp)) if shared.is_of(stamp).await => Some(Arc::new(copy)),
+            _ => {
+                tracing::info!("the register in memory is being read again, and is not verified");
+                None
+            }
+        },
+    };
     daftar_store::verify::verify(Arc::clone(&values), pace, events.clone()).await?;
     let Some(columns) = columns else { return Ok(()) };
-    let held = Held { columns: Arc::clone(columns), part: Part::Indexes, file: None, remedy: Remedy::Restart };
+    if let Some(InMemory::Shared(_)) = memory {
+        match catch_up_readable(&values, &columns, columns.sequence()).await {
+            Ok(()) => {}
+            // The finding on the change log is reported already.
+            Err(StoreError::Corrupt { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let held = Held { columns, part: Part::Indexes, file: None, remedy: Remedy::Restart };
     hold(values, held, pace, events).await
 }
 

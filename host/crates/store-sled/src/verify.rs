@@ -29,7 +29,7 @@ use daftar_domain::photo::{PhotoDigest, PhotoReference};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::{Finding, Part, Remedy};
-use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
+use daftar_store::change_log::HistoryMark;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::verify::{
     AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, blocking, finding, photo_name, undecodable,
@@ -69,30 +69,15 @@ impl StoppedStore {
         Arc::new(self.values.clone())
     }
 
-    /// Reads the change log with a health of its own: an unreadable value stops nothing else.
-    async fn follow<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let reader = Reader { database: self.values.database.clone(), health: Arc::default() };
-        let contained = blocking(move || contain(|| read(&reader))).await?;
-        contained.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?
-    }
-
-    /// Returns the keys touched by up to `limit` writes after this one, in order, as [`daftar_store::Store`] does.
-    ///
-    /// # Errors
-    /// If the database fails, a value cannot be read, or a write is missing.
-    pub async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
-        self.follow(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
-    }
-
     /// Returns the timeline marker up to that write; `None` if that write does not exist.
     ///
     /// # Errors
     /// If the database fails.
     pub async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
-        self.follow(move |reader| reader.history_mark(at)).await
+        // With a health of its own: an unreadable value stops nothing else.
+        let reader = Reader { database: self.values.database.clone(), health: Arc::default() };
+        let contained = blocking(move || contain(|| reader.history_mark(at))).await?;
+        contained.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?
     }
 }
 

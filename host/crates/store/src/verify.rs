@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::Sender;
 
-use daftar_domain::change::ChangedRecord;
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::error::contain;
 use daftar_domain::hexadecimal;
@@ -28,6 +28,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 
 use self::walk::Walk;
+use super::change_log::Touched;
 use super::record::setting::SettingKind;
 use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError, record};
 
@@ -288,9 +289,6 @@ pub async fn verify(
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
             };
             at_rest(&values, again).await?;
-            if let Some(error) = values.failure() {
-                return Err(error);
-            }
             page.findings.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let progress = VerificationEvent::Progress { part: page.part, done: page.done, total: page.total };
@@ -322,20 +320,83 @@ pub async fn readable_records(
     after: RecordId,
     limit: usize,
 ) -> Result<(Vec<ChangedRecord>, Option<RecordId>), StoreError> {
-    let values = Arc::clone(values);
+    let (failure, values) = (values, Arc::clone(values));
     let read = move || {
         contain(|| {
             let (mut records, mut last) = (Vec::new(), None);
             let after = after_record(after);
             for value in values.page(Table::Records(kind), Some(&after), limit.min(SCAN_RECORDS_MAX)).values {
-                let RawValue::Record(id, bytes) = value else { continue };
-                last = Some(id);
-                records.extend(record::decode_any(kind, id, &bytes).ok());
+                match value {
+                    RawValue::Record(id, bytes) => {
+                        last = Some(id);
+                        records.extend(record::decode_any(kind, id, &bytes).ok());
+                    }
+                    RawValue::Refused(number, _) => last = Some(RecordId(number)),
+                    _ => {}
+                }
             }
             (records, last)
         })
     };
-    blocking(read).await?.map_err(|_| StoreError::Failed("the database files are corrupt".into()))
+    let read = blocking(read).await?.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?;
+    failure.failure().map_or(Ok(read), Err)
+}
+
+/// Returns the records touched by up to `limit` writes after that one, as [`super::Store::changes_after`] does; fewer
+/// only at the end, or if the values exceed about a mebibyte.
+///
+/// # Errors
+/// If the database fails, a value cannot be read, or a write is missing.
+pub async fn changes_after(
+    values: &Arc<dyn RawValues>,
+    after: Sequence,
+    limit: usize,
+) -> Result<Vec<Touched>, StoreError> {
+    let values = Arc::clone(values);
+    let read = move || {
+        let page = values.page(Table::Changes, Some(&after.0.to_be_bytes()), limit);
+        if let Some(error) = values.failure() {
+            return Err(error);
+        }
+        let corrupt = |reason: String| StoreError::Corrupt { what: "order of writes", reason };
+        let mut changes = Vec::with_capacity(page.values.len());
+        let mut expected = after.next();
+        for value in page.values {
+            let (number, value) = match value {
+                RawValue::Numbered(number, value) => (number, value),
+                RawValue::Refused(_, finding) | RawValue::Checked(Some(finding)) => {
+                    return Err(corrupt(finding.problem));
+                }
+                _ => continue,
+            };
+            if number != expected.0 {
+                return Err(corrupt("a write is missing".to_owned()));
+            }
+            changes.push(Touched { sequence: expected, records: record::change::touched(&value)? });
+            expected = expected.next();
+        }
+        page.unreadable.map_or(Ok(changes), |finding| Err(corrupt(finding.problem)))
+    };
+    blocking(move || contain(read)).await?.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?
+}
+
+/// Returns the readable records with those keys, in order.
+///
+/// # Errors
+/// If the database fails.
+pub async fn readable_among(
+    values: &Arc<dyn RawValues>,
+    kind: RecordKind,
+    ids: Vec<RecordId>,
+) -> Result<Vec<ChangedRecord>, StoreError> {
+    let (failure, values) = (values, Arc::clone(values));
+    let read = move || match values.records(kind, &ids) {
+        Ok(found) => found.iter().filter_map(|(id, bytes)| record::decode_any(kind, *id, bytes).ok()).collect(),
+        Err(_) => ids.iter().filter_map(|id| readable_record(&*values, kind, *id)).collect::<Vec<_>>(),
+    };
+    let read = blocking(move || contain(read)).await?;
+    let read = read.map_err(|_| StoreError::Failed("the database files are corrupt".into()))?;
+    failure.failure().map_or(Ok(read), Err)
 }
 
 /// Passes on the readable records with those keys, without concurrent writes.
@@ -359,8 +420,9 @@ async fn at_rest(
     values: &Arc<dyn RawValues>,
     check: impl FnOnce(&dyn RawValues) + Send + 'static,
 ) -> Result<(), StoreError> {
-    let values = Arc::clone(values);
-    blocking(move || values.at_rest(Box::new(check))).await?
+    let (failure, values) = (values, Arc::clone(values));
+    blocking(move || values.at_rest(Box::new(check))).await??;
+    failure.failure().map_or(Ok(()), Err)
 }
 
 /// The record with that key, if it exists and can be read.
