@@ -34,9 +34,8 @@ use super::disk::Disk;
 const STORE: &str = "store";
 /// The folder into which the contents of the store are copied.
 const REFILLED: &str = "refilled";
-/// Size of a long entry of the audit log. A value of more than about 500 kB is stored in a separate file, with the
-/// fault described in VERIFY.md: the test writes none.
-const LONG_LINE: usize = 200_000;
+/// Sizes of long entries of the audit log. The database stores a value of more than about 500 kB in a file of its own.
+const LONG_LINES: [usize; 2] = [200_000, 600_000];
 const ALL: usize = 100_000;
 
 /// Returns up to `limit` entries of the audit log, newest first.
@@ -181,7 +180,7 @@ impl Model {
             0 => Content::Code(CodeUri::from_parts("urn:x:codes", &number.to_string()).expect("a code"), None),
             1 => Content::Counter(number as u64),
             2 => {
-                let length = if dice.below(3) == 0 { LONG_LINE } else { 10 };
+                let length = draw_length(dice, 3);
                 Content::Line(line(number.to_string(), "t".repeat(length)))
             }
             kind => Content::Person(Box::new(self.draw_person(number, kind < 9, dice))),
@@ -210,8 +209,7 @@ impl Model {
             includes: Vec::new(),
             excludes: Vec::new(),
         });
-        let length = if dice.below(40) == 0 { LONG_LINE } else { 10 };
-        let line = line(number.to_string(), "t".repeat(length));
+        let line = line(number.to_string(), "t".repeat(draw_length(dice, 40)));
         Person { key, of, details, photo, setting, line, sequence: None, id: None }
     }
 
@@ -222,6 +220,14 @@ impl Model {
             self.people.push((id, person.version(), person.details.clone()));
         }
         self.sent[number].what = what;
+    }
+}
+
+/// Draws the length of an entry of the audit log, of which one in that number is long.
+fn draw_length(dice: &mut Dice, one_in: u64) -> usize {
+    match dice.below(one_in) {
+        0 => LONG_LINES[dice.below(LONG_LINES.len() as u64) as usize],
+        _ => 10,
     }
 }
 

@@ -283,15 +283,6 @@ pub(super) struct Operation {
     pub(super) value: Option<Vec<u8>>,
 }
 
-impl Operation {
-    pub(super) fn add_to(&self, batch: &mut ::sled::Batch) {
-        match &self.value {
-            Some(value) => batch.insert(self.key.as_slice(), value.as_slice()),
-            None => batch.remove(self.key.as_slice()),
-        }
-    }
-}
-
 /// Keys and values in batches of bounded size. The audit entries of the writes of a batch are in that batch, and share
 /// values.
 #[derive(Default)]

@@ -36,6 +36,8 @@ pub(super) const COUNTER: u8 = b'n';
 pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
 /// Parts of photos, by digest and number.
 pub(super) const PHOTO: u8 = b'p';
+/// Parts of a long value, by its key and number.
+pub(super) const PART: u8 = b'l';
 /// The id of the register itself.
 pub(super) const REGISTER: &[u8] = b"R";
 /// Records, by kind and key.
@@ -103,6 +105,25 @@ pub(super) fn photo_prefix(digest: PhotoDigest) -> Vec<u8> {
 /// Returns the key of a part of a photo, counted from 0.
 pub(super) fn photo_part(digest: PhotoDigest, part: u64) -> Vec<u8> {
     numbered(&photo_prefix(digest), part)
+}
+
+/// Returns the key prefix of all parts of the value of a key. The length of the key is first, so that no prefix begins
+/// with another one.
+pub(super) fn parts(key: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(key.len()).unwrap_or(u16::MAX);
+    [&[PART], length.to_be_bytes().as_slice(), key].concat()
+}
+
+/// Returns the key of a part of a long value, counted from 0.
+pub(super) fn part(key: &[u8], part: u32) -> Vec<u8> {
+    [parts(key).as_slice(), &part.to_be_bytes()].concat()
+}
+
+/// Returns the key of a long value and the number of the part with that key.
+pub(super) fn part_of(part: &[u8]) -> Option<(&[u8], u32)> {
+    let (_, key_and_number) = part.strip_prefix(&[PART])?.split_first_chunk::<2>()?;
+    let (key, number) = key_and_number.split_last_chunk::<4>()?;
+    part.starts_with(&parts(key)).then_some((key, u32::from_be_bytes(*number)))
 }
 
 /// Returns the key of a client.

@@ -9,6 +9,7 @@
 mod archive;
 mod audit_log;
 mod committer;
+mod database;
 mod disk;
 mod group;
 mod health;
@@ -142,7 +143,7 @@ impl SledStore {
             meters: Arc::clone(&meters),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
-            disk: calls(disk, reader.database.clone()),
+            disk: calls(disk, reader.database.tree().clone()),
             mark,
         };
         let not_started = |source| OpenError::Io { path: path.to_owned(), source };
@@ -236,7 +237,7 @@ impl SledStore {
     pub fn usage(&self) -> StoreUsage {
         StoreUsage {
             is_sound: self.reader.health.check().is_ok(),
-            disk_bytes: self.reader.database.size_on_disk().ok(),
+            disk_bytes: self.reader.database.tree().size_on_disk().ok(),
             ..self.meters.usage(&self.audit, &self.last_sequence, self.queue_writes_max)
         }
     }

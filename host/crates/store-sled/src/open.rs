@@ -16,6 +16,7 @@ use rustix::fs::FlockOperation;
 
 use daftar_domain::error::{Panicked, contain};
 
+use super::database::Database;
 use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, Disk, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX, sync_folder};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
@@ -37,8 +38,9 @@ const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Exists while the first start of a folder is not complete. Its content is ignored.
 const NEW_FILE: &str = "daftar.new";
-/// The database's unit of disk space, a part of the layout: the database rejects a folder with another one. Sixteen
-/// neighbouring keys with their values take far less than a quarter of it, above which they get a file.
+/// The database's unit of disk space, a part of the layout: the database rejects a folder with another one. A page, of
+/// up to twenty-six keys with their values, takes less than a quarter of it: a larger one gets a file of its own
+/// (`database`).
 const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// Options of the embedded store.
@@ -123,7 +125,7 @@ pub enum OpenError {
 
 /// An open folder. The lock is released after the database is closed: fields are dropped in this order.
 pub(super) struct OpenFolder {
-    pub(super) database: ::sled::Db,
+    pub(super) database: Database,
     pub(super) disk: Disk,
     pub(super) mark: Mark,
     pub(super) unfinished: Unfinished,
@@ -151,7 +153,7 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     check_format(path, &database)?;
     let register = name_register(&database).map_err(|error| database_error(path, &error))?;
     finish_unfinished(path, &database, register)?;
-    disk::flush(&database).map_err(|error| database_error(path, &error))?;
+    disk::flush(database.tree()).map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
     // Only now: the unfinished write is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
@@ -200,7 +202,7 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
 }
 
 /// Completes writes that a failure interrupted.
-fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> Result<(), OpenError> {
+fn finish_unfinished(path: &Path, database: &Database, register: [u8; 16]) -> Result<(), OpenError> {
     let reader = Reader { database: database.clone(), health: Arc::default() };
     let finished = contain(|| {
         let last_sequence = reader.last_number(&[keys::CHANGE])?;
@@ -249,7 +251,7 @@ pub(super) fn check_acknowledged(path: &Path, held: &Acknowledged) -> Result<(),
 ///
 /// # Errors
 /// See [`OpenError`]; also if there is no store.
-pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db, File), OpenError> {
+pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(Database, File), OpenError> {
     if path.is_dir() && path.join(NEW_FILE).exists() && mark::read(path).is_none() {
         let reason = "its first start was interrupted; start a server to repeat it".to_owned();
         return Err(OpenError::Foreign { path: path.to_owned(), reason });
@@ -278,7 +280,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
 
 /// Opens the database. This process has its own lock already, so if the database's lock is taken, a store of this
 /// process is still closing: the function waits for it, with a limit.
-fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
+fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<Database> {
     let config = ::sled::Config::new()
         .path(path)
         .cache_capacity(cache_bytes)
@@ -288,7 +290,7 @@ fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
     let mut waits = 0;
     loop {
         // It may panic on corrupt files.
-        let opened = contain(|| config.open()).unwrap_or_else(|Panicked| Err(damaged()));
+        let opened = contain(|| Database::open(&config)).unwrap_or_else(|Panicked| Err(damaged()));
         match opened {
             Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
                 waits += 1;
@@ -345,13 +347,13 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// Returns the register's id, assigning one if it has none.
-fn name_register(database: &::sled::Db) -> ::sled::Result<[u8; 16]> {
+fn name_register(database: &Database) -> ::sled::Result<[u8; 16]> {
     let not_stored = |error: StoreError| ::sled::Error::Unsupported(error.to_string());
     if let Some(stored) = database.get(keys::REGISTER)? {
         return record::register::decode(&stored).map_err(not_stored);
     }
     let id = RegisterId::draw().0;
-    database.insert(keys::REGISTER, record::register::encode(id).map_err(not_stored)?)?;
+    database.insert(keys::REGISTER.to_vec(), record::register::encode(id).map_err(not_stored)?)?;
     Ok(id)
 }
 
@@ -360,7 +362,7 @@ fn unknown_layout(path: &Path) -> OpenError {
 }
 
 /// Returns the layout of a folder; `None` if it has no valid marker.
-fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> {
+fn layout(path: &Path, database: &Database) -> Result<Option<u32>, OpenError> {
     let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
     let Some(stored) = stored else { return Ok(None) };
     if stored.len() == size_of::<u32>() {
@@ -380,15 +382,17 @@ pub(super) fn layout_mark(layout: u32) -> Vec<u8> {
     [LAYOUT_MARK, &layout.to_be_bytes()].concat()
 }
 
-fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
+fn check_format(path: &Path, database: &Database) -> Result<(), OpenError> {
     if layout(path, database)?.is_some() {
         return Ok(());
     }
-    if !database.is_empty() {
+    if !database.tree().is_empty() {
         return Err(unknown_layout(path));
     }
     // If a write was acknowledged, an empty database is not a new one.
     check_acknowledged(path, &Acknowledged::default())?;
-    database.insert(keys::FORMAT, layout_mark(FORMAT_VERSION)).map_err(|error| database_error(path, &error))?;
+    database
+        .insert(keys::FORMAT.to_vec(), layout_mark(FORMAT_VERSION))
+        .map_err(|error| database_error(path, &error))?;
     Ok(())
 }

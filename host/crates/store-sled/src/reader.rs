@@ -23,6 +23,7 @@ use daftar_store::record::fields::Selection;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
 
+use super::database::{Database, KeyAndValue};
 use super::disk::{self, FLUSH_LIMIT};
 use super::health::Health;
 use super::keys;
@@ -30,14 +31,12 @@ use super::keys;
 /// Reads from the database, in the calling thread.
 #[derive(Clone)]
 pub(super) struct Reader {
-    pub(super) database: ::sled::Db,
+    pub(super) database: Database,
     pub(super) health: Arc<Health>,
 }
 
 /// The time limit for closing a failed database, which writes its buffers.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
-
-type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl Reader {
     /// Must be called before the last reader is dropped. Closing a database flushes it, which blocks forever after a
@@ -55,7 +54,7 @@ impl Reader {
     }
 
     fn let_go_within(&self, limit: Duration) {
-        if !can_be_closed(&self.database, limit) {
+        if !can_be_closed(self.database.tree(), limit) {
             std::mem::forget(self.database.clone());
         }
     }

@@ -202,8 +202,8 @@ fn a_folder_is_open_once_and_its_owners_alone() {
 
 pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
     let opened = open::open(path, 1024 * 1024).unwrap();
-    change(&opened.database);
-    opened.database.flush().unwrap();
+    change(opened.database.tree());
+    opened.database.tree().flush().unwrap();
 }
 
 #[test]

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use daftar_store::StoreError;
 
+use super::database::Database;
 use super::disk;
 use super::group::Operation;
 
@@ -141,7 +142,7 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
 /// If it cannot be read, or the database fails again.
 pub(super) fn finish(
     folder: &Path,
-    database: &::sled::Db,
+    database: &Database,
     register: [u8; 16],
     last_sequence: u64,
 ) -> Result<(), StoreError> {
@@ -152,12 +153,8 @@ pub(super) fn finish(
         tracing::warn!("ignoring an interrupted write of another state of the register");
         return Ok(());
     }
-    let mut batch = ::sled::Batch::default();
-    for operation in &operations {
-        operation.add_to(&mut batch);
-    }
-    database.apply_batch(batch).map_err(|error| failed(&error))?;
-    disk::flush(database).map_err(|error| failed(&error))?;
+    database.apply(operations.iter()).map_err(|error| failed(&error))?;
+    disk::flush(database.tree()).map_err(|error| failed(&error))?;
     tracing::info!(keys = operations.len(), "completed a write that a failure of the store interrupted");
     Ok(())
 }
@@ -198,19 +195,19 @@ mod tests {
     #[test]
     fn it_is_finished_where_it_belongs_and_nowhere_else() {
         let folder = tempfile::TempDir::new().unwrap();
-        let database = ::sled::Config::new().temporary(true).open().unwrap();
+        let database = Database::open(&::sled::Config::new().temporary(true)).unwrap();
         let place = Place { register: [7; 16], after: 3, last: 5 };
-        database.insert("gone", "old").unwrap();
+        database.insert(b"gone".to_vec(), b"old".to_vec()).unwrap();
         let file = Unfinished::open(folder.path()).unwrap();
         file.keep(place, [operation("one", Some("1")), operation("gone", None)].iter()).unwrap();
         for (register, sequence) in [([8; 16], 3), ([7; 16], 2), ([7; 16], 6)] {
             finish(folder.path(), &database, register, sequence).unwrap();
-            assert_eq!(database.get("one").unwrap(), None);
+            assert_eq!(database.get(b"one").unwrap(), None);
         }
         for sequence in [3, 5] {
             finish(folder.path(), &database, [7; 16], sequence).unwrap();
-            assert_eq!(database.get("one").unwrap().unwrap(), "1");
-            assert_eq!(database.get("gone").unwrap(), None);
+            assert_eq!(database.get(b"one").unwrap().unwrap(), "1");
+            assert_eq!(database.get(b"gone").unwrap(), None);
         }
     }
 }

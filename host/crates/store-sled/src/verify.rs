@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 
 use sha2::{Digest, Sha256};
 
+use super::database::{Database, KeyAndValue};
 use super::health::Health;
 use super::mark::Acknowledged;
 use super::reader::Reader;
@@ -84,7 +85,7 @@ impl StoppedStore {
 /// The keys of a database and their values.
 #[derive(Clone)]
 pub(super) struct RawKeys {
-    pub(super) database: ::sled::Db,
+    pub(super) database: Database,
     /// The finding that an acknowledged write is missing.
     pub(super) lost: Option<Finding>,
     /// Records a failure of the database; `None` if a failure is only a finding.
@@ -96,11 +97,9 @@ pub(super) struct RawKeys {
 /// A page ends after about this many bytes of values.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-type KeyAndValue = (::sled::IVec, ::sled::IVec);
-
 impl RawKeys {
     /// Creates the values of a database that has no writer.
-    pub(super) fn new(database: ::sled::Db) -> Self {
+    pub(super) fn new(database: Database) -> Self {
         Self { database, lost: None, health: None, writer: None }
     }
 
@@ -114,11 +113,11 @@ impl RawKeys {
     }
 
     fn has(&self, key: &[u8]) -> Result<bool, Finding> {
-        self.database.contains_key(key).map_err(|error| refused(self.health.as_deref(), &error))
+        self.database.tree().contains_key(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
     /// Returns the entries with this key prefix, after a key.
-    fn after(&self, prefix: &[u8], after: Option<&[u8]>) -> impl Iterator<Item = Result<KeyAndValue, Finding>> + use<> {
+    fn after(&self, prefix: &[u8], after: Option<&[u8]>) -> impl Iterator<Item = Result<KeyAndValue, Finding>> {
         let prefix = prefix.to_vec();
         let from =
             after.map_or_else(|| Bound::Included(prefix.clone()), |after| Bound::Excluded([&prefix, after].concat()));
@@ -156,7 +155,10 @@ impl RawValues for RawKeys {
         for entry in self.after(&prefix, after) {
             match entry {
                 Ok((key, value)) => {
-                    page.values.push(raw_value(table, &key, &value));
+                    page.values.push(match key.first() {
+                        Some(&keys::PART) if self.database.has_part(&key) => RawValue::Checked(None),
+                        _ => raw_value(table, &key, &value),
+                    });
                     bytes = bytes.saturating_add(value.len());
                     if page.values.len() >= limit || bytes >= PAGE_BYTES {
                         page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);

@@ -201,9 +201,7 @@ impl Writer {
     }
 
     fn apply_batch(&self, operations: &[Operation]) -> Result<(), String> {
-        let mut batch = ::sled::Batch::default();
-        operations.iter().for_each(|operation| operation.add_to(&mut batch));
-        match contain(|| self.reader.database.apply_batch(batch)) {
+        match contain(|| self.reader.database.apply(operations.iter())) {
             Ok(applied) => applied.map_err(|error| error.to_string()),
             Err(Panicked) => Err("the database has panicked".to_owned()),
         }

@@ -51,7 +51,7 @@ impl SledRefill {
             open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let refused = |reason: String| OpenError::Database { path: path.to_owned(), reason };
-        for item in reader.database.iter().keys() {
+        for item in reader.database.tree().iter().keys() {
             let key = item.map_err(|error| refused(error.to_string()))?;
             if key != keys::FORMAT && key != keys::REGISTER {
                 return Err(refused("it contains a register, and only an empty folder can be filled".to_owned()));
@@ -134,7 +134,7 @@ impl Filling {
 
     fn flush(&mut self) -> Result<(), StoreError> {
         self.unflushed_bytes = 0;
-        disk::flush(&self.reader.database).map_err(|error| self.reader.health.fail("flushing", &error))
+        disk::flush(self.reader.database.tree()).map_err(|error| self.reader.health.fail("flushing", &error))
     }
 
     fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {

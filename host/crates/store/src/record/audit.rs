@@ -16,9 +16,9 @@ use super::{Unreadable, VALUE_BYTES_MAX, decode_as};
 
 /// Maximum number of entries in a stored value.
 pub const ENTRIES_PER_VALUE_MAX: usize = 256;
-/// Maximum size of several entries in a value, in bytes, as [`stored_bytes`] computes it: neighbours are in one page of
-/// the embedded database, and a page of more than half a megabyte would be written to a file of its own.
-const SEVERAL_BYTES_MAX: usize = 24 * 1024;
+/// Maximum size of several entries in a value, in bytes, as [`stored_bytes`] computes it: the embedded store splits
+/// longer values.
+const SEVERAL_BYTES_MAX: usize = 18 * 1024;
 /// Upper bound of the size of an entry without its texts, and of a value without its entries, in bytes.
 const FRAME_BYTES: usize = 128;
 /// Upper bound of the size of a text's length, in bytes.

@@ -7,8 +7,7 @@ use daftar_domain::photo::Photo;
 
 use super::StoredForm as _;
 
-/// Maximum size of a part, in bytes. Sixteen neighbours are in one page of the embedded database, and a page of more
-/// than half a megabyte would be written to a file of its own.
+/// Maximum size of a part, in bytes: the embedded store splits longer values.
 const PART_BYTES_MAX: usize = 16 * 1024;
 
 /// A part of a photo, version 1; its key contains its number.
