@@ -157,7 +157,8 @@ pub(super) fn actor_name(actor: &Actor) -> Option<&'static str> {
 
 impl<'e> Line<'e> {
     fn new(number: i64, entry: &'e AuditEntry) -> Result<Self, StoreError> {
-        let packed = if is_held(entry) { None } else { Some(packed(std::slice::from_ref(entry))?) };
+        let packed =
+            if is_held(entry) { None } else { Some(record::audit::encode_value(std::slice::from_ref(entry))?) };
         Ok(Self { number, entry, packed })
     }
 
@@ -290,15 +291,6 @@ pub(super) fn entry_of(row: &Row) -> Result<(u64, AuditEntry), StoreError> {
     Ok((number, entry))
 }
 
-/// The bytes of a value, as archives carry it.
-fn packed(entries: &[AuditEntry]) -> Result<Vec<u8>, StoreError> {
-    let mut values = record::audit::encode(entries)?;
-    match (values.pop(), values.is_empty()) {
-        (Some(value), true) => Ok(value),
-        _ => Err(corrupt(WHAT, "too many entries were written with it for one value")),
-    }
-}
-
 /// A value, and its bytes or why it cannot be read.
 pub(super) type PackedValue = (u64, Result<Vec<u8>, StoreError>);
 
@@ -320,7 +312,10 @@ pub(super) fn values_of(rows: &[Row]) -> Result<Vec<PackedValue>, StoreError> {
             }
             Ok(entry_of(row)?.1)
         });
-        values.push((value, entries.collect::<Result<Vec<_>, _>>().and_then(|entries| packed(&entries))));
+        values.push((
+            value,
+            entries.collect::<Result<Vec<_>, _>>().and_then(|entries| record::audit::encode_value(&entries)),
+        ));
         rest = after;
     }
     Ok(values)

@@ -3,7 +3,7 @@
 //! **Invariant:** a read sees each write completely or not at all. It may see one that is about to be acknowledged.
 
 use std::io;
-use std::ops::{Bound, RangeInclusive};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
 use daftar_store::record::fields::Selection;
 use daftar_store::record::setting::SettingKind;
-use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
+use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, neighbours, record};
 
 use super::database::{Database, KeyAndValue};
 use super::disk::{self, FLUSH_LIMIT};
@@ -241,15 +241,6 @@ impl Present for Reader {
         let Some(bytes) = self.get(&keys::client(id))? else { return Ok(None) };
         record::client::decode(&bytes).map(Arc::new).map(Some)
     }
-}
-
-/// Returns the range of these keys if they are ascending and close together, so that a scan of the range reads at most
-/// as many other records.
-fn neighbours(ids: &[RecordId]) -> Option<RangeInclusive<RecordId>> {
-    let (first, last) = (*ids.first()?, *ids.last()?);
-    let span = last.0.checked_sub(first.0)?;
-    let is_close = ids.len() > 2 && span < 2 * ids.len() as u64;
-    (is_close && ids.is_sorted_by(|one, next| one < next)).then_some(first..=last)
 }
 
 /// Reads; the database may panic on corrupt files, which is a failure like any other.

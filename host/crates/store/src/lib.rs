@@ -38,6 +38,7 @@ pub mod testing;
 pub mod verify;
 mod write;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -86,6 +87,16 @@ pub const IDENTIFIER_OWNERS_MAX: usize = 1_000;
 
 /// Maximum number of records that one scan returns.
 pub const SCAN_RECORDS_MAX: usize = 10_000;
+
+/// Returns the range of these keys if they are ascending and close together, so that a scan of the range reads at most
+/// as many other records.
+#[must_use]
+pub fn neighbours(ids: &[RecordId]) -> Option<RangeInclusive<RecordId>> {
+    let (first, last) = (*ids.first()?, *ids.last()?);
+    let span = last.0.checked_sub(first.0)?;
+    let is_close = ids.len() > 2 && span < 2 * ids.len() as u64;
+    (is_close && ids.is_sorted_by(|one, next| one < next)).then_some(first..=last)
+}
 
 /// Is notified by a store of every write of a record. The index in memory implements it, no backend does.
 ///

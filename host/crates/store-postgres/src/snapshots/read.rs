@@ -21,7 +21,7 @@ use daftar_store::index::Sees;
 use daftar_store::record::fields::Selection;
 use daftar_store::shared::History;
 use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot};
-use daftar_store::{StoreError, record};
+use daftar_store::{StoreError, neighbours, record};
 
 use super::super::database::{Database, Link, Values};
 use super::super::failure::{Failure, Meaning, corrupt};
@@ -161,6 +161,8 @@ const CONSENTS_OF: &str = "SELECT id FROM daftar.search_consent \
                            WHERE NOT is_withdrawn AND subject_kind = 2 AND subject = ANY($2) ORDER BY id";
 const HAVE_CONSENTS: &str = "SELECT EXISTS (SELECT FROM daftar.search_consent WHERE NOT is_withdrawn)";
 const RECORDS: &str = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = ANY($2) ORDER BY id";
+const RECORDS_BETWEEN: &str =
+    "SELECT id, value FROM daftar.record WHERE kind = $1 AND id BETWEEN $2 AND $3 ORDER BY id";
 const PROGRAMS: &str = "SELECT id, value FROM daftar.record WHERE kind = $1 ORDER BY id";
 const CHANGES: &str = "SELECT value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
 
@@ -219,10 +221,22 @@ impl ReadSnapshot for PostgresReadSnapshot {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let (keys, selection): (Vec<i64>, _) =
-            (ids.iter().map(|id| signed(id.0)).collect(), Selection::of(kind, fields));
-        let rows = self.query(RECORDS, &[&kind_number(kind), &keys]).await?;
-        rows.iter().map(|row| selected_of(kind, row, selection.as_ref())).collect()
+        let selection = Selection::of(kind, fields);
+        // A scan finds each page of the index once, a search of each key once for every record.
+        let Some(range) = neighbours(ids) else {
+            let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+            let rows = self.query(RECORDS, &[&kind_number(kind), &keys]).await?;
+            return rows.iter().map(|row| selected_of(kind, row, selection.as_ref())).collect();
+        };
+        let (first, last) = (signed(range.start().0), signed(range.end().0));
+        let rows = self.query(RECORDS_BETWEEN, &[&kind_number(kind), &first, &last]).await?;
+        let mut records = Vec::with_capacity(ids.len());
+        for row in &rows {
+            if ids.binary_search(&RecordId(number(row, 0)?)).is_ok() {
+                records.push(selected_of(kind, row, selection.as_ref())?);
+            }
+        }
+        Ok(records)
     }
 
     async fn programs(&self) -> Result<Vec<ChangedRecord>, StoreError> {

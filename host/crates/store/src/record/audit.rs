@@ -50,7 +50,15 @@ pub type EncodedLines<'e> = (Vec<u8>, &'e [AuditEntry]);
 /// # Errors
 /// As [`encode`].
 pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, StoreError> {
-    values(entries).map(|lines| Ok((super::encode(&StoredAuditV1::of(lines))?, lines))).collect()
+    values(entries).map(|lines| Ok((encode_value(lines)?, lines))).collect()
+}
+
+/// Encodes audit entries into one value.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] if they do not fit.
+pub fn encode_value(entries: &[AuditEntry]) -> Result<Vec<u8>, StoreError> {
+    super::encode(&StoredAuditV1::of(entries))
 }
 
 /// Groups entries by value.
