@@ -28,9 +28,6 @@ use daftar_store_sled::StoppedStore;
 
 /// A checkpoint, or the path of a file that is none with the reason.
 type FoundFile = Result<CheckpointFile, (PathBuf, Corrupt)>;
-/// A checkpoint, and the marker of the register's timeline at the last write of the checkpoint; none if the register
-/// has no such write.
-type MarkedFile = (FoundFile, Option<HistoryMark>);
 
 /// Verifies the register in a data folder that no server uses, or in the configured database, which servers may use
 /// concurrently. No register is in memory then; the checkpoints in the folder, from which the next start would load it,
@@ -52,8 +49,7 @@ pub async fn verify_stopped(
                 PostgresIndexPlace::Memory => found_files(data_dir, &events).await?,
                 PostgresIndexPlace::Database => Vec::new(),
             };
-            let files = marked(files, |sequence| store.history_mark(sequence)).await?;
-            verify_values(store.raw_values().await?, files, events).await
+            verify_values(store.raw_values().await?, files, |at| store.history_mark(at), events).await
         };
         let verified = verified.await;
         store.close().await;
@@ -63,8 +59,7 @@ pub async fn verify_stopped(
     let store = opened(move || StoppedStore::open(&folder, cache_bytes)).await?;
     let verified = async {
         let files = found_files(data_dir, &events).await?;
-        let files = marked(files, |sequence| store.history_mark(sequence)).await?;
-        verify_values(store.raw_values(), files, events).await
+        verify_values(store.raw_values(), files, |at| store.history_mark(at), events).await
     };
     verified.await.map_err(failed)
 }
@@ -84,41 +79,26 @@ async fn found_files(data_dir: &Path, events: &Sender<VerificationEvent>) -> Res
     }
 }
 
-/// Returns the files, each with the timeline marker that `mark` returns.
+/// Verifies values, and compares each checkpoint with them; `mark` returns the marker of their timeline at a write.
+/// Ignores checkpoints of another version of daftar, which an upgrade leaves.
 ///
 /// # Errors
 /// If the store fails.
-async fn marked<F: Future<Output = Result<Option<HistoryMark>, StoreError>>>(
+async fn verify_values<F: Future<Output = Result<Option<HistoryMark>, StoreError>>>(
+    values: Arc<dyn RawValues>,
     files: Vec<FoundFile>,
     mark: impl Fn(Sequence) -> F,
-) -> Result<Vec<MarkedFile>, StoreError> {
-    let mut marked = Vec::with_capacity(files.len());
-    for file in files {
-        let at = match &file {
-            Ok(file) => mark(file.sequence).await?,
-            Err(_) => None,
-        };
-        marked.push((file, at));
-    }
-    Ok(marked)
-}
-
-/// Verifies values, and compares each checkpoint with them. Ignores checkpoints of another version of daftar, which an
-/// upgrade leaves.
-///
-/// # Errors
-/// If the store fails.
-async fn verify_values(
-    values: Arc<dyn RawValues>,
-    files: Vec<MarkedFile>,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
     daftar_store::verify::verify(values.clone(), Pace::Fast, events.clone()).await?;
-    for (file, mark) in files {
+    for file in files {
         match file {
             Err((_, reason)) if is_of_another_version(reason) => {}
             Err((path, reason)) => report(&events, name_of(&path), &reason.to_string(), Remedy::RemoveFile).await?,
-            Ok(file) => verify_checkpoint(&values, file, mark, events.clone()).await?,
+            Ok(file) => {
+                let mark = mark(file.sequence).await?;
+                verify_checkpoint(&values, file, mark, events.clone()).await?;
+            }
         }
     }
     Ok(())
