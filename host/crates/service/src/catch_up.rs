@@ -10,7 +10,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::Columns;
 use daftar_store::StoreError;
 use daftar_store::change_log::{CHANGES_MAX, Touched};
-use daftar_store::verify::{RawValues, changes_after, readable_among, readable_records};
+use daftar_store::verify::{RawValues, changes_after, readable_by_key, readable_records};
 
 /// Number of records that are read per page.
 pub const RECORDS_PER_PAGE: usize = 1_024;
@@ -66,7 +66,7 @@ pub async fn catch_up_readable(
     let mut touched = touched_after(|after| changes_after(values, after, CHANGES_MAX), after).await?;
     for kind in KINDS {
         for page in pages(touched.remove(&kind)) {
-            columns.load(&readable_among(values, kind, page).await?);
+            columns.load(&readable_by_key(values, kind, page).await?);
         }
     }
     Ok(())

@@ -384,7 +384,7 @@ pub async fn changes_after(
 ///
 /// # Errors
 /// If the database fails.
-pub async fn readable_among(
+pub async fn readable_by_key(
     values: &Arc<dyn RawValues>,
     kind: RecordKind,
     ids: Vec<RecordId>,
