@@ -215,8 +215,8 @@ mod tests {
         assert!(database.scan_prefix("b").rev().map(|item| item.unwrap().1.len()).eq([long, most + 1]));
         assert_eq!(database.get(b"c").unwrap().map(|value| value.len()), Some(600_000));
         assert_eq!(parts(&database).len(), 2 + 6 + 37);
-        let least = database.tree().iter().values().map(|value| value.unwrap().len()).max();
-        assert_eq!(least, Some(most), "no page is large");
+        let longest = database.tree().iter().values().map(|value| value.unwrap().len()).max();
+        assert_eq!(longest, Some(most), "no page is large");
         database.tree().flush().unwrap();
         drop(database);
 

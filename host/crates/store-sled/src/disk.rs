@@ -1,9 +1,10 @@
 //! Makes the database's writes survive a power cut.
 //!
 //! The database's own `flush` hands its buffers to the kernel (`sync_file_range`) and no further: neither the file's
-//! length nor the drive's cache is covered. So this module opens the file a second time and calls `fdatasync`. Values
-//! too large for the database's log are written to files of their own, which the database never syncs: they are synced
-//! here when they appear. Nor does it sync the file with its configuration.
+//! length nor the drive's cache is covered. So this module opens the file a second time and calls `fdatasync`. Pages
+//! that are too large for the database's log are written to files of their own, which the database never syncs: the
+//! store writes none (`database`), and any that appear are synced here. Nor does it sync the file with its
+//! configuration.
 //!
 //! **Invariant:** only the committer thread waits for the database's `flush` itself: after a failed write it may block
 //! forever.

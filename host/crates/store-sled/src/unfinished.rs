@@ -1,9 +1,10 @@
 //! The write during which the database failed, saved beside it and repeated when the folder is opened.
 //!
 //! The database recovers a batch completely or not at all, except if it fails in the middle of one while it still
-//! accepts writes: it then omits the marker of the batch, and recovers parts of it. That happens if a value is written
-//! to a file of its own and the disk has no free space. So when a batch fails, its whole group is saved here, in
-//! preallocated space, and the next start repeats it: either all of it is written, or the folder is not opened.
+//! accepts writes: it then omits the marker of the batch, and recovers parts of it. The test takes away the folder of
+//! large pages for that, which the store does not write otherwise (`database`). So when a batch fails, its whole group
+//! is saved here, in preallocated space, and the next start repeats it: either all of it is written, or the folder is
+//! not opened.
 //!
 //! **Invariant:** a saved group of another register or of another state of it is ignored.
 
