@@ -21,9 +21,11 @@ use super::verify::{PostgresValues, SAVE};
 use super::{PostgresStore, audit_row};
 
 /// The transaction may wait an hour for a slow client. Then the database ends it, because an open transaction keeps old
-/// rows from being vacuumed. One statement is short.
+/// rows from being vacuumed. One statement is short. Statements are prepared once, and planned for the values of each
+/// page.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
-                     SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
+                     SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off; \
+                     SET LOCAL plan_cache_mode = force_custom_plan";
 const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
 /// Last write of the register, and the last values that are stored as of that write.

@@ -5,12 +5,12 @@
 mod numbered;
 mod prefetch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, Statement};
 
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
@@ -55,6 +55,8 @@ pub(super) struct PostgresValues {
     patience: Duration,
     /// True if data required by checks is read with the values.
     is_verified: bool,
+    /// Statements by their texts. Each is planned for its values.
+    prepared: Mutex<HashMap<String, Statement>>,
     beside: Mutex<Prefetched>,
     /// The texts of all codes; `None` before they are read.
     names: Mutex<Option<CodeNames>>,
@@ -88,22 +90,38 @@ fn wrong_row(part: Part, error: &StoreError) -> Finding {
 
 /// Size of a value, for a table of bytes and for one of stored JSON.
 const BYTES: &str = "octet_length(value)";
-const JSON_BYTES: &str = "octet_length(value::text)";
+/// Most values are not compressed, and are not converted to text to be measured.
+const JSON_BYTES: &str = "CASE WHEN pg_column_compression(value) IS NULL THEN pg_column_size(value) \
+                          ELSE octet_length(value::text) END";
 
-/// Returns the first of these rows in that order, up to about a mebibyte of values of that size; at least one.
+/// Returns the first of these rows in that order, up to about a mebibyte of values of that size; at least one. The last
+/// column has the size of the row and all rows before it: from [`PAGE_BYTES`] on, more rows may follow.
 fn bounded(rows: &str, order: &str, size: &str) -> String {
+    // `OFFSET 0` keeps the database from measuring each row several times.
+    let sized = format!("SELECT page.*, {size} AS bytes FROM ({rows}) AS page OFFSET 0");
     format!(
-        "SELECT * FROM (SELECT page.*, sum({size}) OVER (ORDER BY {order}) - {size} AS before \
-         FROM ({rows}) AS page) AS page WHERE before < {PAGE_BYTES} ORDER BY {order}"
+        "SELECT * FROM (SELECT sized.*, sum(bytes) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS until \
+         FROM ({sized}) AS sized) AS page WHERE until - bytes < {PAGE_BYTES} ORDER BY {order}"
     )
 }
 
 impl PostgresValues {
     /// The values that a transaction with a savepoint sees.
     pub(super) fn new(link: Link, patience: Duration, is_verified: bool) -> Self {
-        let (handle, beside, names, failure) =
-            (Handle::current(), Mutex::default(), Mutex::default(), Mutex::default());
-        Self { link, handle, patience, is_verified, beside, names, failure }
+        Self {
+            link,
+            handle: Handle::current(),
+            patience,
+            is_verified,
+            prepared: Mutex::default(),
+            beside: Mutex::default(),
+            names: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, HashMap<String, Statement>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prefetched(&self) -> MutexGuard<'_, Prefetched> {
@@ -126,7 +144,18 @@ impl PostgresValues {
     }
 
     fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Finding> {
-        self.wait(async { Ok(self.link.client.query(statement, values).await?) })
+        self.wait(async {
+            let known = self.prepared().get(statement).cloned();
+            let statement = match known {
+                Some(known) => known,
+                None => {
+                    let prepared = self.link.client.prepare(statement).await?;
+                    self.prepared().insert(statement.to_owned(), prepared.clone());
+                    prepared
+                }
+            };
+            Ok(self.link.client.query(&statement, values).await?)
+        })
     }
 
     /// Reads the next rows of a table that is read sequentially.

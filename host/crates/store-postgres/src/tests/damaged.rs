@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::rows::column;
+use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::record::RecordId;
 use daftar_domain::verification::VerificationEvent;
 use daftar_store::suite::{Listener, commit, person};
@@ -159,4 +161,22 @@ async fn an_unreadable_audit_entry_is_reported_and_the_others_are_read() {
         "{found:#?}"
     );
     assert_eq!(found.len(), 2, "{found:#?}");
+}
+
+/// Stored JSON has a text with U+0000 in two digits for each byte: half a page of binary values is more than a page of
+/// rows, which ends between two versions of a record.
+#[tokio::test]
+async fn a_page_that_ends_within_the_history_of_a_record_is_no_damage() {
+    let register = Damaged::new().await;
+    let text = ExtensionValue::Text("\0".repeat(20_000));
+    let path = ExtensionPath::parse("farmer.values").unwrap();
+    for (id, first) in [(1, 2), (2, 1)] {
+        let mut details = person(&[&format!("urn:x:a|{id}")]);
+        details.extension = Extension::new(vec![(path.clone(), ExtensionContent::Many(vec![text.clone()]))]);
+        let updates = (first..first + 40).map(|version| (VersionId(version), details.clone()));
+        for (version, details) in updates {
+            commit(&register.store, vec![Operation::update(RecordId(id), version, details)]).await.unwrap();
+        }
+    }
+    assert_eq!(register.findings().await, Vec::<String>::new());
 }

@@ -16,7 +16,7 @@ use super::super::audit_row;
 use super::super::codes::{PARTS, parts_of};
 use super::super::database::Values;
 use super::super::rows::{number, signed};
-use super::{CODE_PARTS_AT_ONCE, PAGE_BYTES, PostgresValues, finding, number_after, wrong, wrong_row};
+use super::{CODE_PARTS_AT_ONCE, PostgresValues, bounded, finding, number_after, wrong, wrong_row};
 
 /// The finding that a value of the audit log cannot be read.
 pub(super) fn unreadable_value(value: u64, error: &StoreError) -> Finding {
@@ -63,15 +63,11 @@ impl PostgresValues {
 
     /// Values of the audit log. The last one may have more rows than were read: it is read again separately.
     pub(super) fn audit_page(&self, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        let rows = format!(
-            "SELECT *, {} AS bytes FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2",
-            "octet_length(concat(note, reason, array_to_string(other_targets, ''), array_to_string(fields, ''))) + COALESCE(octet_length(details->>'packed'), 0) + 256"
-        );
-        let rows = format!(
-            "SELECT {} FROM (SELECT page.*, sum(bytes) OVER (ORDER BY number) - bytes AS before FROM ({rows}) AS page) AS page \
-             WHERE before < {PAGE_BYTES} ORDER BY number",
-            audit_row::COLUMNS
-        );
+        const BYTES: &str = "octet_length(concat(note, reason, array_to_string(other_targets, ''), \
+                             array_to_string(fields, ''))) + COALESCE(octet_length(details->>'packed'), 0) + 256";
+        let rows = "SELECT * FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";
+        let rows = bounded(rows, "number", BYTES);
+        let rows = format!("SELECT {} FROM ({rows}) AS page ORDER BY number", audit_row::COLUMNS);
         let from = after.map_or(0, |after| number_after(after).saturating_add(1));
         let rows = self.query(&rows, &[&from.saturating_mul(256), &signed(limit as u64)])?;
         let mut values = audit_row::values_of(&rows).map_err(|error| wrong_row(Part::Audit, &error))?;

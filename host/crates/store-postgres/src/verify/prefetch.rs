@@ -10,7 +10,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::Finding;
 use daftar_store::IdentifierOwner;
 
-use super::super::rows::{Json, binary_of, column, kind_number, places, signed, slot_cells};
+use super::super::rows::{Json, binary_of, column, kind_number, number, places, signed, slot_cells};
 use super::{
     JSON_BYTES, PAGE_BYTES, PostgresValues, bounded, damaged, digest_of, owner_row, place_of, record_row, slot_row,
     wrong,
@@ -43,15 +43,17 @@ impl PostgresValues {
         let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let rows = self.query(&bounded(rows, "id, version", JSON_BYTES), &[&kind_number(kind), &keys])?;
         let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
-        let (mut bytes, mut last) = (0_u64, RecordId(0));
         for row in &rows {
             let (id, json, version) = record_row(row).map_err(|error| wrong(&error))?;
             let value = binary_of(kind, id, json).map_err(|error| damaged(kind, id, &error))?;
-            (bytes, last) = (bytes.saturating_add(value.len() as u64), id);
             versions.entry((kind, id)).or_default().push((version, value));
         }
-        if bytes >= PAGE_BYTES {
-            versions.retain(|(_, id), _| *id < last);
+        if let Some(last) = rows.last() {
+            let read = (number(last, 0), number(last, 4));
+            let (id, until) = (read.0.map_err(|error| wrong(&error))?, read.1.map_err(|error| wrong(&error))?);
+            if until >= PAGE_BYTES {
+                versions.retain(|(_, of), _| of.0 < id);
+            }
         }
         self.prefetched().versions = versions;
         Ok(())
