@@ -276,6 +276,7 @@ async fn put_all(
         return Err(BackupProblem::Replaced.into());
     }
     let refused = plugins.finish(&trust, is_authentic).map_err(not_written(&folder))?;
+    refill.put(Vec::new()).await?;
     // A database is committed last: until then only keys have to be rolled back.
     finish(refill, &keys, config, data_dir).await?;
     unmark(data_dir)?;

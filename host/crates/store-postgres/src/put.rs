@@ -13,7 +13,7 @@ use daftar_store::records::Records;
 
 use super::audit_row;
 use super::codes::CodeRows;
-use super::copy::{Table, cell};
+use super::copy::Table;
 use super::database::{Values, execute};
 use super::failure::{Failure, Meaning};
 use super::feed::Channel;
@@ -156,7 +156,7 @@ async fn add_versions(
     }
     let mut table = Table::new(columns, &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB]);
     for (kind, id, version, value) in rows {
-        table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(Json(*value))]);
+        table.add(&[&kind_number(*kind), &signed(id.0), &signed(version.0), &Json(*value)])?;
     }
     Ok(table.flush(transaction).await?)
 }
@@ -224,7 +224,7 @@ async fn copy_owners(transaction: &Transaction<'_>, first: &[Owned<'_>]) -> Resu
     );
     for (kind, key, id) in first {
         let (system, value) = (key.system.as_str(), key.value.as_str());
-        table.add(vec![cell(kind_number(*kind)), cell(system), cell(value), cell(signed(id.0)), cell(true)]);
+        table.add(&[&kind_number(*kind), &system, &value, &signed(id.0), &true])?;
     }
     Ok(table.flush(transaction).await?)
 }
@@ -346,8 +346,7 @@ async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usi
     if rows.changes.len() >= copied_min {
         let mut table = Table::new("change (sequence, value, touched)", &[Type::INT8, Type::BYTEA, Type::BYTEA]);
         for change in &rows.changes {
-            let touched = change.touched.as_deref();
-            table.add(vec![cell(signed(change.sequence.0)), cell(change.value.as_slice()), cell(touched)]);
+            table.add(&[&signed(change.sequence.0), &change.value, &change.touched])?;
         }
         return Ok(table.flush(transaction).await?);
     }

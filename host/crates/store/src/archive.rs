@@ -307,10 +307,11 @@ pub trait Refill: Send {
     /// Records the snapshot's mark before any item is written. A store that supports updates stores it.
     fn note_origin(&mut self, _mark: &Mark) {}
 
-    /// Writes items, in the order in which they were read.
+    /// Writes items, in the order in which they were read. A store may write some of them later; a call without items
+    /// returns when all items so far are written.
     ///
     /// # Errors
-    /// If the store fails, or a value cannot be read or stored.
+    /// If the store fails, or a value, also one of an earlier call, cannot be read or stored.
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
 
     /// Finishes the refill and returns the changes to existing items; empty for a store that was empty.

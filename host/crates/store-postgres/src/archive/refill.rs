@@ -4,6 +4,9 @@
 //! **Invariant:** everything is one transaction with the lock of writers: no other connection sees anything of it
 //! before the commit (searches wait, because indexes are rebuilt), and an interrupted fill leaves the database
 //! unchanged.
+//!
+//! A database that is being filled converts the next entries while rows are written: a failure to write them is
+//! reported by a later call.
 
 use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
@@ -14,11 +17,12 @@ use daftar_store::archive::{ApplyReport, CatchUp, Ends, Entry, Held, Mark, Refil
 use daftar_store::change_log::RegisterId;
 
 use self::catch_up::IncrementalApply;
-use self::filling::{Filling, TakenDown};
+use self::filling::{Batch, Filling, TakenDown};
 use super::super::audit_row;
 use super::super::database::{Connection, Database, execute};
 use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::group::Broken;
+use super::super::index::Increments;
 use super::super::open::{self, OpenError};
 use super::super::options::{BulkLimits, PostgresOptions};
 use super::super::rows::{column, number, signed, unsigned};
@@ -30,11 +34,21 @@ mod conflicts;
 mod filling;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// Data to write.
+enum Part {
+    /// Entries of a database that is being caught up.
+    Entries(Vec<Entry>),
+    /// Rows of one that is being filled.
+    Rows(Box<Batch>),
+}
 
 /// Request to the task that writes.
 enum Step {
-    Put(Vec<Entry>, Answer<()>),
-    Finish(Option<Mark>, Answer<ApplyReport>),
+    Put(Part, Answer<()>),
+    /// Everything was received; with what is pending, if a database is being filled.
+    Finish(Option<Mark>, Option<Box<Filling>>, Answer<ApplyReport>),
 }
 
 /// Contents of a database when it is opened.
@@ -53,8 +67,9 @@ enum Found {
 
 /// Work on a database.
 enum Work {
-    /// It is filled; its indexes are dropped with the first entries.
-    Fill(Box<Filling>, Option<TakenDown>),
+    /// It is filled; its indexes are dropped with the first rows. They are created at the end, when the increments of
+    /// the counters are written too.
+    Fill(Option<TakenDown>, Increments),
     /// It is caught up.
     CatchUp(Box<IncrementalApply>),
 }
@@ -62,6 +77,12 @@ enum Work {
 /// A database that is being filled or caught up.
 pub struct PostgresRefill {
     steps: mpsc::Sender<Step>,
+    /// Converts the entries of a database that is being filled; absent for one that is being caught up, during a call,
+    /// and after a failure.
+    filling: Option<Box<Filling>>,
+    is_catch_up: bool,
+    /// The answer to the last batch, which is written while the next one is converted.
+    written: Option<Answered<()>>,
     /// Position of the source after the last entry, and the id of the source register.
     mark: Option<Mark>,
 }
@@ -105,14 +126,47 @@ impl PostgresRefill {
         let (begun, is_begun) = oneshot::channel();
         tokio::spawn(run(connection, options.bulk, is_catch_up, waiting, begun));
         let found = is_begun.await.unwrap_or_else(|_| Err(gone().into())).map_err(refused)?;
-        Ok((Self { steps, mark: None }, found, place))
+        let filling = (!is_catch_up).then(|| Box::new(Filling::new(options.bulk)));
+        Ok((Self { steps, filling, is_catch_up, written: None, mark: None }, found, place))
     }
 
-    async fn ask<T>(&self, step: impl FnOnce(Answer<T>) -> Step) -> Result<T, StoreError> {
+    async fn ask<T>(&self, step: impl FnOnce(Answer<T>) -> Step) -> Result<Answered<T>, StoreError> {
         let (answer, answered) = oneshot::channel();
         self.steps.send(step(answer)).await.map_err(|_| failed_before())?;
-        answered.await.unwrap_or_else(|_| Err(failed_before()))
+        Ok(answered)
     }
+
+    /// Waits until the last batch is written.
+    async fn settle(&mut self) -> Result<(), StoreError> {
+        match self.written.take() {
+            Some(written) => answer_of(written).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Converts entries on another thread, and sends the rows, if they are enough or the last ones.
+    async fn convert(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        let (mut filling, is_all) = (self.filling.take().ok_or_else(failed_before)?, entries.is_empty());
+        let converting = tokio::task::spawn_blocking(move || {
+            let batch = filling.add_all(entries, is_all)?;
+            Ok::<_, Broken>((filling, batch))
+        });
+        let (filling, batch) = converting.await.map_err(|error| StoreError::Failed(error.into()))??;
+        if let Some(batch) = batch {
+            self.settle().await?;
+            self.written = Some(self.ask(|answer| Step::Put(Part::Rows(Box::new(batch)), answer)).await?);
+        }
+        if is_all {
+            self.settle().await?;
+        }
+        // Not before: without these rows the register would be incomplete.
+        self.filling = Some(filling);
+        Ok(())
+    }
+}
+
+async fn answer_of<T>(answered: Answered<T>) -> Result<T, StoreError> {
+    answered.await.unwrap_or_else(|_| Err(failed_before()))
 }
 
 fn gone() -> Failure {
@@ -130,12 +184,19 @@ impl Refill for PostgresRefill {
     }
 
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
-        self.ask(|answer| Step::Put(entries, answer)).await
+        if self.is_catch_up {
+            return answer_of(self.ask(|answer| Step::Put(Part::Entries(entries), answer)).await?).await;
+        }
+        self.convert(entries).await
     }
 
     async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
-        let mark = self.mark.take();
-        self.ask(|answer| Step::Finish(mark, answer)).await
+        self.settle().await?;
+        let (mark, filling) = (self.mark.take(), self.filling.take());
+        if filling.is_none() && !self.is_catch_up {
+            return Err(failed_before());
+        }
+        answer_of(self.ask(|answer| Step::Finish(mark, filling, answer)).await?).await
     }
 }
 
@@ -155,8 +216,7 @@ async fn run(
         Ok(transaction) => transaction,
         Err(error) => return drop(begun.send(Err(Failure::from(error).into()))),
     };
-    let looked =
-        if is_catch_up { begin_catch_up(&transaction, bulk).await } else { begin_fill(&transaction, bulk).await };
+    let looked = if is_catch_up { begin_catch_up(&transaction, bulk).await } else { begin_fill(&transaction).await };
     let (found, work) = match looked {
         Ok((found, Some(work))) => (found, work),
         Ok((found, None)) => return drop(begun.send(Ok(found))),
@@ -175,9 +235,9 @@ async fn run(
 }
 
 /// Locks the register, which has to be empty.
-async fn begin_fill(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Work>), Broken> {
+async fn begin_fill(transaction: &Transaction<'_>) -> Result<(Found, Option<Work>), Broken> {
     if filling::begin(transaction).await? {
-        Ok((Found::Empty, Some(Work::Fill(Box::new(Filling::new(bulk)), None))))
+        Ok((Found::Empty, Some(Work::Fill(None, Increments::default()))))
     } else {
         Ok((Found::Full, None))
     }
@@ -201,23 +261,31 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
 }
 
 impl Work {
-    async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
-        match self {
-            Self::Fill(filling, taken_down) => {
+    async fn put(&mut self, transaction: &Transaction<'_>, part: Part) -> Result<(), Broken> {
+        match (self, part) {
+            (Self::Fill(taken_down, increments), Part::Rows(batch)) => {
                 if taken_down.is_none() {
                     *taken_down = Some(TakenDown::all(transaction).await?);
                 }
-                filling.put(transaction, entries).await
+                batch.write(transaction, increments).await?;
+                Ok(())
             }
-            Self::CatchUp(bringing) => bringing.put(transaction, entries).await,
+            (Self::CatchUp(bringing), Part::Entries(entries)) => bringing.put(transaction, entries).await,
+            _ => Err(failed_before().into()),
         }
     }
 
     /// Writes pending entries, and commits.
-    async fn finish(self, transaction: Transaction<'_>, mark: Option<Mark>) -> Result<ApplyReport, Broken> {
+    async fn finish(
+        self,
+        transaction: Transaction<'_>,
+        mark: Option<Mark>,
+        filling: Option<Box<Filling>>,
+    ) -> Result<ApplyReport, Broken> {
         let brought = match self {
-            Self::Fill(mut filling, taken_down) => {
-                filling.finish(&transaction, mark.map(|mark| mark.register)).await?;
+            Self::Fill(taken_down, increments) => {
+                let mut filling = filling.ok_or_else(failed_before)?;
+                filling.finish(&transaction, mark.map(|mark| mark.register), increments).await?;
                 if let Some(taken_down) = taken_down {
                     taken_down.make(&transaction).await?;
                 }
@@ -247,8 +315,8 @@ async fn worked(
 ) -> Option<(Answer<ApplyReport>, Result<ApplyReport, Broken>)> {
     while let Some(step) = steps.recv().await {
         match step {
-            Step::Put(entries, answer) => {
-                let put = work.put(&transaction, entries).await;
+            Step::Put(part, answer) => {
+                let put = work.put(&transaction, part).await;
                 let is_over = put.is_err();
                 // The next entries are rejected.
                 let _is_reported = answer.send(put.map_err(|broken| constraint_error(what, broken)));
@@ -256,7 +324,9 @@ async fn worked(
                     return None;
                 }
             }
-            Step::Finish(mark, answer) => return Some((answer, work.finish(transaction, mark).await)),
+            Step::Finish(mark, filling, answer) => {
+                return Some((answer, work.finish(transaction, mark, filling).await));
+            }
         }
     }
     None

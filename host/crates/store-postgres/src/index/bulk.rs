@@ -3,14 +3,13 @@
 use std::sync::LazyLock;
 
 use deadpool_postgres::Transaction;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::columns;
-use super::counters::{Gained, Kind};
+use super::counters::{Gained, Increments, Kind};
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
-use super::write;
-use crate::copy::{Table, cell};
-use crate::database::execute;
+use crate::copy::Table;
+use crate::database::Values;
 use crate::failure::Failure;
 
 /// A table with its columns, and their types.
@@ -24,89 +23,75 @@ const MEMBER: &[Type] = &[Type::INT8, Type::INT4, Type::INT8, Type::INT8, Type::
 
 /// Many new rows of one table, ready to be copied.
 pub(super) struct Bulk {
-    table: Table<'static>,
+    table: Table,
     /// Increments of the counters of that kind.
     gained: Option<(Kind, Gained)>,
 }
 
 /// Individuals without rows.
-pub(super) fn individuals(rows: Vec<SubjectRow>) -> Bulk {
+///
+/// # Errors
+/// As of all functions here: if a value is not of the type of its column.
+pub(super) fn individuals(rows: Vec<SubjectRow>) -> Result<Bulk, Failure> {
     subjects(Table::new(&INDIVIDUALS.0, &INDIVIDUALS.1), Kind::Individual, rows)
 }
 
 /// Groups without rows, without their members.
-pub(super) fn groups(rows: Vec<SubjectRow>) -> Bulk {
+pub(super) fn groups(rows: Vec<SubjectRow>) -> Result<Bulk, Failure> {
     subjects(Table::new(&GROUPS.0, &GROUPS.1), Kind::Group, rows)
 }
 
-fn subjects(mut table: Table<'static>, kind: Kind, rows: Vec<SubjectRow>) -> Bulk {
+fn subjects(mut table: Table, kind: Kind, rows: Vec<SubjectRow>) -> Result<Bulk, Failure> {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
     for row in rows {
-        let more_words = row.terms.words_that_do_not_fit();
-        let mut cells = vec![
-            cell(row.id),
-            cell(row.terms.into_vector()),
-            cell(more_words),
-            cell(row.is_inactive),
-            cell(row.name),
-            cell(row.last_updated),
-        ];
-        cells.extend(row.days.into_iter().map(cell));
-        cells.extend(row.codes.into_iter().map(cell));
-        table.add(cells);
+        let (more_words, vector) = (row.terms.words_that_do_not_fit(), row.terms.into_vector());
+        let mut values: Vec<&(dyn ToSql + Sync)> =
+            vec![&row.id, &vector, &more_words, &row.is_inactive, &row.name, &row.last_updated];
+        values.extend(row.days.iter().map(|day| -> &(dyn ToSql + Sync) { day }));
+        values.extend(row.codes.iter().map(|code| -> &(dyn ToSql + Sync) { code }));
+        table.add(&values)?;
     }
-    Bulk { table, gained: Some((kind, gained)) }
+    Ok(Bulk { table, gained: Some((kind, gained)) })
 }
 
 /// Members of groups none of whose members has a row.
-pub(super) fn members(rows: Vec<MemberRow>) -> Bulk {
+pub(super) fn members(rows: Vec<MemberRow>) -> Result<Bulk, Failure> {
     let mut table = Table::new(MEMBERS, MEMBER);
     for row in rows {
-        table.add(vec![
-            cell(row.group),
-            cell(row.place),
-            cell(row.individual),
-            cell(row.role),
-            cell(row.first_day),
-            cell(row.last_day),
-            cell(row.is_set_aside),
-        ]);
+        let values: Values<'_> =
+            &[&row.group, &row.place, &row.individual, &row.role, &row.first_day, &row.last_day, &row.is_set_aside];
+        table.add(values)?;
     }
-    Bulk { table, gained: None }
+    Ok(Bulk { table, gained: None })
 }
 
 /// Memberships without rows.
-pub(super) fn memberships(rows: Vec<MembershipRow>) -> Bulk {
+pub(super) fn memberships(rows: Vec<MembershipRow>) -> Result<Bulk, Failure> {
     let gained = Gained::of_records(rows.len());
     let mut table = Table::new(&MEMBERSHIPS.0, &MEMBERSHIPS.1);
     for row in rows {
-        let mut cells = vec![
-            cell(row.id),
-            cell(row.beneficiary_kind),
-            cell(row.beneficiary),
-            cell(row.program),
-            cell(row.status),
-            cell(row.last_updated),
-        ];
-        cells.extend(row.days.into_iter().map(cell));
-        table.add(cells);
+        let mut values: Vec<&(dyn ToSql + Sync)> =
+            vec![&row.id, &row.beneficiary_kind, &row.beneficiary, &row.program, &row.status, &row.last_updated];
+        values.extend(row.days.iter().map(|day| -> &(dyn ToSql + Sync) { day }));
+        table.add(&values)?;
     }
-    Bulk { table, gained: Some((Kind::Membership, gained)) }
+    Ok(Bulk { table, gained: Some((Kind::Membership, gained)) })
 }
 
 impl Bulk {
-    /// Copies them.
+    /// Copies them, and adds the increments of their counters.
     ///
     /// # Errors
     /// If the database fails or one of the rows is there already; the transaction cannot continue then.
-    pub(super) async fn write(mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
+    pub(super) async fn write(
+        mut self,
+        transaction: &Transaction<'_>,
+        increments: &mut Increments,
+    ) -> Result<(), Failure> {
         self.table.flush(transaction).await?;
-        match &self.gained {
-            Some((kind, gained)) => {
-                execute(transaction, write::GAIN, &[&(*kind as i16), &gained.terms, &gained.records]).await?;
-                Ok(())
-            }
-            None => Ok(()),
+        if let Some((kind, gained)) = self.gained {
+            increments.add(kind, gained);
         }
+        Ok(())
     }
 }

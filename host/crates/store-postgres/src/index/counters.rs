@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use deadpool_postgres::Transaction;
+
 use super::filter::Parameters;
 use super::row::Terms;
 use super::{PostgresIndex, term};
+use crate::database::execute;
+use crate::failure::Failure;
 use crate::rows::column;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::vocabulary::CodedField;
@@ -40,6 +44,39 @@ impl Gained {
         Self { terms: counts.keys().map(|term| (*term).to_owned()).collect(), records: counts.into_values().collect() }
     }
 }
+
+/// Increments of the counters of all kinds, to be written together. In one transaction each update of a row leaves a
+/// version of it that all later updates read: a transaction of many statements writes its increments once.
+#[derive(Debug, Default)]
+pub(crate) struct Increments(BTreeMap<(i16, String), i64>);
+
+impl Increments {
+    /// Adds increments of the counters of a kind.
+    pub(super) fn add(&mut self, kind: Kind, gained: Gained) {
+        for (term, records) in gained.terms.into_iter().zip(gained.records) {
+            let sum = self.0.entry((kind as i16, term)).or_default();
+            *sum = sum.saturating_add(records);
+        }
+    }
+
+    /// Writes them.
+    pub(crate) async fn write(self, transaction: &Transaction<'_>) -> Result<(), Failure> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let rows = self.0.into_iter().map(|((kind, term), records)| (kind, term, records));
+        let (kinds, terms, records): (Vec<i16>, Vec<String>, Vec<i64>) = rows.collect();
+        execute(transaction, GAIN, &[&kinds, &terms, &records]).await?;
+        Ok(())
+    }
+}
+
+/// The terms whose counters change, with their kinds, and by how much.
+const GAIN: &str = "\
+INSERT INTO daftar.search_tally (kind, term, code, records)
+SELECT kind, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, records
+FROM unnest($1::smallint[], $2::text[], $3::bigint[]) AS gained(kind, term, records) ORDER BY kind, term
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
 
 /// The kinds of records whose terms are counted, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

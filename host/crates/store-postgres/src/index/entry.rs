@@ -143,8 +143,8 @@ pub(super) struct IndexRows {
 pub(crate) struct Apart(Working);
 
 enum Working {
-    Here(Box<IndexRows>),
-    Elsewhere(JoinHandle<IndexRows>),
+    Here(Box<Result<IndexRows, Failure>>),
+    Elsewhere(JoinHandle<Result<IndexRows, Failure>>),
 }
 
 impl Apart {
@@ -165,16 +165,20 @@ impl Apart {
     /// The rows.
     pub(super) async fn rows(self) -> Result<IndexRows, Failure> {
         match self.0 {
-            Working::Here(rows) => Ok(*rows),
+            Working::Here(rows) => *rows,
             Working::Elsewhere(working) => {
-                working.await.map_err(|error| Failure::new(Meaning::Refused, error.to_string()))
+                working.await.map_err(|error| Failure::new(Meaning::Refused, error.to_string()))?
             }
         }
     }
 }
 
 impl IndexRows {
-    fn of(changed: Vec<ChangedRecord>, copied_min: usize, is_new: impl Fn(RecordKind, RecordId) -> bool) -> Self {
+    fn of(
+        changed: Vec<ChangedRecord>,
+        copied_min: usize,
+        is_new: impl Fn(RecordKind, RecordId) -> bool,
+    ) -> Result<Self, Failure> {
         let mut individuals: Latest<_> = BTreeMap::new();
         let mut groups: Latest<_> = BTreeMap::new();
         let mut memberships: Latest<_> = BTreeMap::new();
@@ -192,26 +196,36 @@ impl IndexRows {
         let mut rows = Self { copied_min, consents: consents.into_values().collect(), ..Self::default() };
         let [copied, others] = apart(individuals, copied_min, |id| is_new(RecordKind::Individual, id));
         let people = |page: &[Arc<Record<_>>]| page.iter().map(|person| SubjectRow::of_individual(person)).collect();
-        rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::individuals(people(page))));
+        for page in copied.chunks(ROWS_MAX) {
+            rows.bulks.push(bulk::individuals(people(page))?);
+        }
         rows.individuals = people(&others);
         let [copied, others] = apart(groups, copied_min, |id| is_new(RecordKind::Group, id));
-        rows.add_groups(&copied, &others, |id| is_new(RecordKind::Group, id));
+        rows.add_groups(&copied, &others, |id| is_new(RecordKind::Group, id))?;
         let [copied, others] = apart(memberships, copied_min, |id| is_new(RecordKind::ProgramMembership, id));
         let taken = |page: &[Arc<Record<_>>]| page.iter().map(|membership| MembershipRow::of(membership)).collect();
-        rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::memberships(taken(page))));
+        for page in copied.chunks(ROWS_MAX) {
+            rows.bulks.push(bulk::memberships(taken(page))?);
+        }
         rows.memberships = taken(&others);
-        rows
+        Ok(rows)
     }
 
-    fn add_groups(&mut self, copied: &[Arc<Group>], others: &[Arc<Group>], is_new: impl Fn(RecordId) -> bool) {
+    fn add_groups(
+        &mut self,
+        copied: &[Arc<Group>],
+        others: &[Arc<Group>],
+        is_new: impl Fn(RecordId) -> bool,
+    ) -> Result<(), Failure> {
         let members = |page: &[Arc<Group>]| page.iter().flat_map(|group| MemberRow::of(group)).collect::<Vec<_>>();
         for page in copied.chunks(ROWS_MAX) {
-            self.bulks.push(bulk::groups(page.iter().map(|group| SubjectRow::of_group(group)).collect()));
-            self.bulks.push(bulk::members(members(page)));
+            self.bulks.push(bulk::groups(page.iter().map(|group| SubjectRow::of_group(group)).collect())?);
+            self.bulks.push(bulk::members(members(page))?);
         }
         self.groups = others.iter().map(|group| SubjectRow::of_group(group)).collect();
         self.known_groups = others.iter().filter(|group| !is_new(group.id)).map(|group| key(group.id)).collect();
         self.members = members(others);
+        Ok(())
     }
 }
 

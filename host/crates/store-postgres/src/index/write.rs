@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use super::bulk;
 use super::columns::{self, Columns};
-use super::counters::{Gained, Kind};
+use super::counters::{Gained, Increments, Kind};
 use super::entry::{Apart, MemberRow, MembershipRow, ROWS_MAX, SubjectRow};
 use super::row::{array, key, subject_kind};
 use super::time::Day;
@@ -24,9 +24,23 @@ use daftar_domain::subject::Subject;
 /// # Errors
 /// If the database fails; the transaction cannot continue then.
 pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result<(), Failure> {
+    let mut increments = Increments::default();
+    write_rows(transaction, apart, &mut increments).await?;
+    increments.write(transaction).await
+}
+
+/// As [`write()`], but the caller writes the increments of the counters by copied rows.
+///
+/// # Errors
+/// As of [`write()`].
+pub(crate) async fn write_rows(
+    transaction: &Transaction<'_>,
+    apart: Apart,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
     let rows = apart.rows().await?;
     for bulk in rows.bulks {
-        bulk.write(transaction).await?;
+        bulk.write(transaction, increments).await?;
     }
     for page in rows.individuals.chunks(ROWS_MAX) {
         write_subjects(transaction, &INDIVIDUALS, page).await?;
@@ -85,7 +99,7 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
         return Ok(());
     }
     if rows.len() >= copied_min {
-        return bulk::members(rows).write(transaction).await;
+        return bulk::members(rows)?.write(transaction, &mut Increments::default()).await;
     }
     execute(transaction, MEMBERS, &values(&members_columns(&rows))).await?;
     Ok(())
@@ -192,13 +206,6 @@ FROM counted GROUP BY term HAVING sum(records) <> 0 ORDER BY term
 ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
     )
 }
-
-/// The terms whose counters of a kind change, and by how much.
-pub(super) const GAIN: &str = "\
-INSERT INTO daftar.search_tally (kind, term, code, records)
-SELECT $1, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, records
-FROM unnest($2::text[], $3::bigint[]) AS gained(term, records) ORDER BY term
-ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
 
 /// Deletes the members of some groups.
 pub(super) const REMOVE_MEMBERS: &str = "DELETE FROM daftar.search_member WHERE group_id = ANY($1::bigint[])";

@@ -57,15 +57,53 @@ async fn a_filled_database_is_the_same_for_any_batch_size() {
     let first: usize = entries[..half].iter().map(Entry::bytes).sum();
     assert!(first > 1 && BulkLimits::default().flush_bytes == 4 << 20);
     let server = Server::shared();
-    for flush_bytes in [first - 1, first, first + 1, BulkLimits::default().flush_bytes] {
+    let mut counters = Vec::new();
+    for (flush_bytes, copied_rows_min) in
+        [(first - 1, 1), (first, 64), (first + 1, 1), (1, 1), (BulkLimits::default().flush_bytes, 64)]
+    {
         let url = server.create_database();
-        let options = PostgresOptions { bulk: BulkLimits { flush_bytes, ..BulkLimits::default() }, ..options(&url) };
+        let options = PostgresOptions { bulk: BulkLimits { flush_bytes, copied_rows_min }, ..options(&url) };
         let mut filling: Box<dyn Refill> = Box::new(PostgresRefill::open(options.clone()).await.unwrap());
-        for part in [&entries[..half], &entries[half..]] {
+        let parts = if flush_bytes == 1 { 1 } else { half };
+        for part in [&entries[..half], &entries[half..]].into_iter().flat_map(|of| of.chunks(parts)) {
             filling.put(part.to_vec()).await.unwrap();
         }
         filling.finish().await.unwrap();
         let store = PostgresStore::open(options).await.unwrap();
         assert!(all(store.snapshot().await.unwrap()).await == entries, "{flush_bytes}");
+        let tally = "SELECT kind, term, code, records FROM daftar.search_tally WHERE records <> 0 ORDER BY kind, term";
+        counters.push(server.run_sql(url.rsplit_once('/').unwrap().1, tally));
     }
+    assert!(counters[0].lines().count() > 3 && counters.iter().all(|of| *of == counters[0]), "{counters:#?}");
+}
+
+#[tokio::test]
+async fn rows_that_the_database_rejects_are_reported_before_the_end_of_a_fill() {
+    let (folder, _) = furnished::<Folder>().await;
+    let mut entries = all(folder.opened().snapshot().await.unwrap()).await;
+    let client = entries.iter().find(|entry| matches!(entry, Entry::Client { .. })).unwrap().clone();
+    entries.insert(0, client);
+    let url = Server::shared().create_database();
+    let bulk = BulkLimits { flush_bytes: 1, ..BulkLimits::default() };
+    let mut filling = PostgresRefill::open(PostgresOptions { bulk, ..options(&url) }).await.unwrap();
+    let mut rejected = None;
+    for entry in entries {
+        match filling.put(vec![entry]).await {
+            Ok(()) => assert!(rejected.is_none(), "an entry was accepted after the failure"),
+            Err(error) => drop(rejected.get_or_insert(error)),
+        }
+    }
+    let rejected = rejected.expect("the client occurs twice");
+    assert!(matches!(&rejected, StoreError::Corrupt { what: "backup", .. }), "{rejected}");
+    assert!(rejected.to_string().contains("`client_pkey`"), "{rejected}");
+    assert!(Box::new(filling).finish().await.is_err());
+    assert!(
+        PostgresStore::open(options(&url))
+            .await
+            .unwrap()
+            .changes_after(daftar_domain::change::Sequence(0), 1)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -211,7 +211,10 @@ async fn a_register_that_is_filled_has_its_foreign_keys_again() {
     create(&from.store, person(&["urn:x:a|1"]).with(GENDER, samples::coded(2, 0))).await;
     let server = Server::shared();
     let url = server.create_database();
-    let mut filling: Box<dyn Refill> = Box::new(PostgresRefill::open(options(&url)).await.unwrap());
+    // The keys are dropped with the first batch.
+    let bulk = BulkLimits { flush_bytes: 1, ..BulkLimits::default() };
+    let batches = PostgresOptions { bulk, ..options(&url) };
+    let mut filling: Box<dyn Refill> = Box::new(PostgresRefill::open(batches).await.unwrap());
     let mut snapshot = from.store.snapshot().await.unwrap();
     loop {
         let entries = snapshot.next().await.unwrap();

@@ -14,6 +14,7 @@ use super::filling::Filling;
 use crate::audit_row;
 use crate::failure::corrupt;
 use crate::group::Broken;
+use crate::index::Increments;
 use crate::options::BulkLimits;
 use crate::rows::{column, kind_number, number, signed};
 use crate::state::{Locked, code_names};
@@ -80,7 +81,7 @@ impl IncrementalApply {
         if self.brought.is_empty() {
             return Ok(self.brought);
         }
-        self.filling.finish(transaction, Some(self.held.register)).await?;
+        self.filling.finish(transaction, Some(self.held.register), Increments::default()).await?;
         let last = self.filling.last();
         if last.sequence != mark.sequence || mark.records.iter().any(|(kind, count)| last.key(*kind) != *count) {
             return Err(corrupt("register", "a later write lists fewer records than it wrote").into());

@@ -1,8 +1,12 @@
 //! Contents of a backup, as rows.
+//!
+//! Converting entries to rows does not need the database: a database that is being filled is sent one batch of rows
+//! while the next one is converted.
 
 use std::collections::BTreeSet;
 
 use deadpool_postgres::{Object, Transaction};
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tokio_postgres::types::Type;
@@ -22,14 +26,14 @@ use super::conflicts::ConflictingRows;
 use super::put_origin;
 use crate::audit_row;
 use crate::codes::{CodeRow, CodeRows};
-use crate::copy::{Table, cell};
+use crate::copy::Table;
 use crate::database::{Values, execute};
 use crate::failure::{Failure, corrupt};
 use crate::feed::{Channel, notify};
 use crate::group::{Broken, Rows};
 use crate::index;
 use crate::options::BulkLimits;
-use crate::rows::{Json, kind_number, signed, slot_cells};
+use crate::rows::{Json, kind_number, name_cells, signed, slot_cells};
 use crate::state::Locked;
 
 /// First statements of a long transaction.
@@ -68,6 +72,17 @@ pub(super) async fn analyze(object: &Object) {
     }
 }
 
+/// Rows that are sent to the database together.
+pub(super) struct Batch {
+    tables: Tables,
+    index: index::Apart,
+    behind: index::Behind,
+    lines: Vec<(u64, Vec<AuditEntry>)>,
+    /// The months of `lines` without partitions.
+    months: Vec<Timestamp>,
+    photos: Vec<Photo>,
+}
+
 /// A database that is being filled.
 pub(super) struct Filling {
     tables: Tables,
@@ -76,8 +91,12 @@ pub(super) struct Filling {
     present: Vec<ChangedRecord>,
     /// Pending values of the audit log.
     lines: Vec<(u64, Vec<AuditEntry>)>,
-    /// The months that have their partitions.
+    /// Pending photos.
+    new_photos: Vec<Photo>,
+    /// The months that have their partitions, or get them with the pending rows.
     months: BTreeSet<Date>,
+    /// An instant in each month that gets its partition with the pending rows.
+    new_months: Vec<Timestamp>,
     locked: Locked,
     /// The texts of codes, which are received before the records that use them.
     names: CodeNames,
@@ -97,44 +116,24 @@ pub(super) struct Filling {
 }
 
 struct Tables {
-    settings: Table<'static>,
-    clients: Table<'static>,
-    counters: Table<'static>,
-    codes: Table<'static>,
-    editions: Table<'static>,
-    requests: Table<'static>,
-    records: Table<'static>,
-    earlier: Table<'static>,
-    identifiers: Table<'static>,
-    open_memberships: Table<'static>,
-    changes: Table<'static>,
+    settings: Table,
+    clients: Table,
+    counters: Table,
+    codes: Table,
+    editions: Table,
+    requests: Table,
+    records: Table,
+    earlier: Table,
+    identifiers: Table,
+    open_memberships: Table,
+    changes: Table,
 }
 
-impl Tables {
-    /// Returns all tables, each before those that reference it.
-    fn all(&mut self) -> [&mut Table<'static>; 11] {
-        [
-            &mut self.settings,
-            &mut self.clients,
-            &mut self.counters,
-            &mut self.codes,
-            &mut self.editions,
-            &mut self.requests,
-            &mut self.records,
-            &mut self.earlier,
-            &mut self.identifiers,
-            &mut self.open_memberships,
-            &mut self.changes,
-        ]
-    }
-}
-
-impl Filling {
-    /// An empty database, filled within those limits.
-    pub(super) fn new(bulk: BulkLimits) -> Self {
+impl Default for Tables {
+    fn default() -> Self {
         const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB];
         const CODE: &[Type] = &[Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
-        let tables = Tables {
+        Self {
             settings: Table::new("setting (kind, key, value)", &[Type::INT2, Type::BYTEA, Type::BYTEA]),
             clients: Table::new("client (id, value)", &[Type::TEXT, Type::BYTEA]),
             counters: Table::new("counter (name, value)", &[Type::TEXT, Type::INT8]),
@@ -155,15 +154,42 @@ impl Filling {
                 &[Type::INT8, Type::INT2, Type::INT8, Type::INT8],
             ),
             changes: Table::new("change (sequence, value)", &[Type::INT8, Type::BYTEA]),
-        };
-        let (present, locked) = (Vec::new(), Locked::default());
+        }
+    }
+}
+
+impl Tables {
+    /// Returns all tables, each before those that reference it.
+    fn all(&mut self) -> [&mut Table; 11] {
+        [
+            &mut self.settings,
+            &mut self.clients,
+            &mut self.counters,
+            &mut self.codes,
+            &mut self.editions,
+            &mut self.requests,
+            &mut self.records,
+            &mut self.earlier,
+            &mut self.identifiers,
+            &mut self.open_memberships,
+            &mut self.changes,
+        ]
+    }
+}
+
+impl Filling {
+    /// An empty database, filled within those limits.
+    pub(super) fn new(bulk: BulkLimits) -> Self {
+        let locked = Locked::default();
         let before = locked.last;
         Self {
-            tables,
+            tables: Tables::default(),
             carried: Carried::default(),
-            present,
+            present: Vec::new(),
             lines: Vec::new(),
+            new_photos: Vec::new(),
             months: BTreeSet::new(),
+            new_months: Vec::new(),
             locked,
             names: CodeNames::new(),
             bulk,
@@ -194,23 +220,38 @@ impl Filling {
         self.locked.last
     }
 
-    /// Applies entries in the order in which they were read.
-    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+    /// Converts entries, in the order in which they were read. Returns the rows, if they are enough for a batch, or there
+    /// are any and the caller wants all.
+    pub(super) fn add_all(&mut self, entries: Vec<Entry>, is_all: bool) -> Result<Option<Batch>, Broken> {
         for entry in entries {
             self.bytes = self.bytes.saturating_add(entry.bytes());
-            self.add(transaction, entry).await?;
+            self.add(entry)?;
         }
-        if self.bytes >= self.bulk.flush_bytes { self.flush(transaction).await } else { Ok(()) }
+        let is_batch = self.bytes >= self.bulk.flush_bytes || (is_all && self.bytes > 0);
+        Ok(is_batch.then(|| self.take()))
     }
 
-    /// Writes pending rows, and the last position in that source. Committing is left to the caller.
+    /// Applies entries in the order in which they were read.
+    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        let mut increments = index::Increments::default();
+        if let Some(batch) = self.add_all(entries, false)? {
+            self.write(transaction, batch, &mut increments).await?;
+        }
+        Ok(increments.write(transaction).await?)
+    }
+
+    /// Writes pending rows, the increments of the counters, and the last position in that source. Committing is left to
+    /// the caller.
     pub(super) async fn finish(
         &mut self,
         transaction: &Transaction<'_>,
         origin: Option<RegisterId>,
+        mut increments: index::Increments,
     ) -> Result<(), Broken> {
         self.carried.finish()?;
-        self.flush(transaction).await?;
+        let batch = self.take();
+        self.write(transaction, batch, &mut increments).await?;
+        increments.write(transaction).await?;
         let before = Locked::lock(transaction).await?;
         let locked = Locked {
             clients_generation: before.clients_generation.saturating_add(1),
@@ -228,50 +269,49 @@ impl Filling {
         Ok(())
     }
 
-    async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+    /// Takes the pending rows.
+    fn take(&mut self) -> Batch {
         self.bytes = 0;
-        if let Some(met) = &mut self.met {
-            met.clear(transaction).await?;
-        }
         let (present, before) = (std::mem::take(&mut self.present), self.before);
         let mut behind = index::Behind::default();
         present.iter().for_each(|record| behind.note(record));
-        let rows =
-            index::Apart::begin(present, self.bulk.copied_rows_min, move |kind, id| Rows::is_new(&before, kind, id));
-        for table in self.tables.all() {
-            table.flush(transaction).await?;
+        let is_new = move |kind, id| Rows::is_new(&before, kind, id);
+        Batch {
+            tables: std::mem::take(&mut self.tables),
+            index: index::Apart::begin(present, self.bulk.copied_rows_min, is_new),
+            behind,
+            lines: std::mem::take(&mut self.lines),
+            months: std::mem::take(&mut self.new_months),
+            photos: std::mem::take(&mut self.new_photos),
         }
-        index::write(transaction, rows).await?;
-        self.flush_lines(transaction).await?;
-        Ok(behind.write(transaction).await?)
     }
 
-    /// Creates the partition of each month before its entries are written, so that it can be dropped as a whole later.
-    async fn flush_lines(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
-        let lines = std::mem::take(&mut self.lines);
-        for entry in lines.iter().flat_map(|(_, entries)| entries) {
-            let month = entry.at.to_zoned(TimeZone::UTC).date().first_of_month();
-            if self.months.insert(month) {
-                let at = audit_row::held_instant(entry.at);
-                let statement = "SELECT daftar.make_audit_month(($1::timestamptz AT TIME ZONE 'UTC')::date)";
-                transaction.query_one(statement, &[&at]).await?;
-            }
+    /// Writes rows, after those that conflict with them are deleted, and adds the increments of the counters.
+    async fn write(
+        &mut self,
+        transaction: &Transaction<'_>,
+        batch: Batch,
+        increments: &mut index::Increments,
+    ) -> Result<(), Broken> {
+        if let Some(met) = &mut self.met {
+            met.clear(transaction).await?;
         }
-        audit_row::put(transaction, &lines).await
+        self.photos += batch.write(transaction, increments).await?;
+        Ok(())
     }
 
-    async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
+    fn add(&mut self, entry: Entry) -> Result<(), Broken> {
         match entry {
             Entry::Setting { kind, value } => {
                 let key = key_bytes(&record::setting::decode(kind, &value)?.key());
-                self.tables.settings.add(vec![cell(kind as i16), cell(key), cell(value)]);
+                self.tables.settings.add(&[&(kind as i16), &key, &value])?;
             }
             Entry::Client { value } => {
                 let id = record::client::decode(&value)?.id.as_str().to_owned();
-                self.tables.clients.add(vec![cell(id), cell(value)]);
+                self.tables.clients.add(&[&id, &value])?;
             }
             Entry::Counter { name, value } => {
-                self.tables.counters.add(vec![cell(name), cell(signed(value))]);
+                self.tables.counters.add(&[&name, &signed(value)])?;
             }
             Entry::CodeTablePart { number, value } => {
                 let part = record::code_table::decode(&value)?;
@@ -285,23 +325,18 @@ impl Filling {
                 for (table, rows) in [(&mut self.tables.codes, rows.codes), (&mut self.tables.editions, rows.editions)]
                 {
                     for CodeRow { number, system, text, part } in rows {
-                        table.add(vec![cell(number), cell(system), cell(text), cell(part)]);
+                        table.add(&[&number, &system, &text, &part])?;
                     }
                 }
             }
             Entry::Request { name, value } => {
                 let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
-                let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
-                let part = i32::from(name.part);
-                self.tables.requests.add(vec![cell(client), cell(key), cell(part), cell(at), cell(value)]);
+                let (client, key, part) = name_cells(&name);
+                self.tables.requests.add(&[&client, &key, &part, &at, &value])?;
             }
             Entry::Photo { digest, bytes } => {
                 let photo = Photo::new(bytes.to_vec(), |_| digest.0);
-                let photo = photo.map_err(|error| corrupt("photo", &error.to_string()))?;
-                let statement =
-                    "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
-                let values: Values<'_> = &[&digest.0.as_slice(), &photo.bytes().as_ref()];
-                self.photos += execute(transaction, statement, values).await?;
+                self.new_photos.push(photo.map_err(|error| corrupt("photo", &error.to_string()))?);
             }
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
@@ -311,36 +346,25 @@ impl Filling {
                     );
                 }
                 for (key, is_open) in self.carried.see(&record, is_present)? {
-                    self.tables.identifiers.add(vec![
-                        cell(kind_number(kind)),
-                        cell(key.system.as_str().to_owned()),
-                        cell(key.value.as_str().to_owned()),
-                        cell(signed(id.0)),
-                        cell(is_open),
-                    ]);
+                    let (system, value) = (key.system.as_str(), key.value.as_str());
+                    self.tables.identifiers.add(&[&kind_number(kind), &system, &value, &signed(id.0), &is_open])?;
                 }
                 if let Some(met) = &mut self.met {
                     met.see(&record, is_present, Rows::is_new(&self.before, kind, id));
                 }
-                let row = vec![
-                    cell(kind_number(kind)),
-                    cell(signed(id.0)),
-                    cell(signed(version.0)),
-                    cell(Json(record::json::encode(&record, &self.names)?)),
-                ];
+                let json = Json(record::json::encode(&record, &self.names)?);
+                let row: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(version.0), &json];
                 if !is_present {
-                    self.tables.earlier.add(row);
-                    return Ok(());
+                    return Ok(self.tables.earlier.add(row)?);
                 }
+                self.tables.records.add(row)?;
                 self.locked.last.raise(kind, id);
                 if let ChangedRecord::ProgramMembership(membership) = &record
                     && membership.details.status().is_open()
                 {
                     let (program, of, beneficiary) = slot_cells(&membership.details.slot());
-                    let slot = vec![cell(program), cell(of), cell(beneficiary), cell(signed(id.0))];
-                    self.tables.open_memberships.add(slot);
+                    self.tables.open_memberships.add(&[&program, &of, &beneficiary, &signed(id.0)])?;
                 }
-                self.tables.records.add(row);
                 self.present.push(record);
             }
             Entry::Change { sequence, value } => {
@@ -349,7 +373,7 @@ impl Filling {
                     return Err(corrupt("order of writes", "a write is missing").into());
                 }
                 self.locked.last.sequence = Sequence(sequence.0);
-                self.tables.changes.add(vec![cell(signed(sequence.0)), cell(value)]);
+                self.tables.changes.add(&[&signed(sequence.0), &value])?;
             }
             Entry::Audit { number, value } => {
                 let lines = record::audit::decode(&value)?;
@@ -357,10 +381,46 @@ impl Filling {
                     self.removal = Some(number);
                 }
                 self.audit = number.max(self.audit);
+                for entry in &lines {
+                    let month = entry.at.to_zoned(TimeZone::UTC).date().first_of_month();
+                    if self.months.insert(month) {
+                        self.new_months.push(entry.at);
+                    }
+                }
                 self.lines.push((number, lines));
             }
         }
         Ok(())
+    }
+}
+
+impl Batch {
+    /// Writes the rows, adds the increments of the counters of searches, and returns the number of photos that were
+    /// missing.
+    pub(super) async fn write(
+        mut self,
+        transaction: &Transaction<'_>,
+        increments: &mut index::Increments,
+    ) -> Result<u64, Broken> {
+        let mut photos = 0_u64;
+        for photo in &self.photos {
+            let statement = "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+            let digest = photo.reference().digest;
+            let values: Values<'_> = &[&digest.0.as_slice(), &photo.bytes().as_ref()];
+            photos = photos.saturating_add(execute(transaction, statement, values).await?);
+        }
+        for table in self.tables.all() {
+            table.flush(transaction).await?;
+        }
+        index::write_rows(transaction, self.index, increments).await?;
+        // Each month gets its partition before its entries, so that it can be dropped as a whole later.
+        for at in self.months {
+            let statement = "SELECT daftar.make_audit_month(($1::timestamptz AT TIME ZONE 'UTC')::date)";
+            transaction.query_one(statement, &[&audit_row::held_instant(at)]).await?;
+        }
+        audit_row::put(transaction, &self.lines).await?;
+        self.behind.write(transaction).await?;
+        Ok(photos)
     }
 }
 
