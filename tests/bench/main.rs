@@ -83,6 +83,7 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark::long("plugins", 2.0, plugins::run),
     Benchmark::long("postgres-1m", 20.0, postgres::run_large),
     Benchmark::long("scale", 12.0, scale::run),
+    Benchmark::long("scale-10m", 25.0, scale::run_largest),
     Benchmark::long("sign-in", 1.0, sign_in::run),
     Benchmark::long("unread", 0.5, unread::run),
     Benchmark::long("workbench", 1.0, workbench::run),

@@ -191,8 +191,12 @@ fn restores(register: &Register, database: &Database, report: &mut Report) -> Re
         let started = Instant::now();
         run_command(&folder, config, &["restore", &backup])?;
         let seconds = started.elapsed().as_secs_f64();
-        let row =
-            Row::new(format!("postgres.{id}.restore"), "`daftar restore` of a backup", "s", Spread::of([seconds]));
+        let row = Row::new(
+            format!("postgres.{id}.restore"),
+            "`daftar restore` of a backup, verified at its end",
+            "s",
+            Spread::of([seconds]),
+        );
         report.row(row.column(what));
         std::fs::remove_dir_all(folder).map_err(|error| error.to_string())?;
         database.postgres.run_sql("postgres", &format!("DROP DATABASE {}", name_of(&url)));

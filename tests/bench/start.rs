@@ -13,6 +13,25 @@ use crate::setup::{Register, Setup};
 
 /// Number of individuals created before the kill.
 const BEFORE_KILL: u64 = 10_000;
+/// How a register is measured.
+pub struct Plan<'p> {
+    /// The prefix of the row identifiers.
+    pub id: &'p str,
+    /// The column of the rows.
+    pub column: Option<&'p str>,
+    /// Number of starts of each kind.
+    pub starts: u64,
+    /// The targets for a start from the checkpoint, for the memory after it, and for a start from the records.
+    pub targets: [&'static str; 3],
+}
+
+impl<'p> Plan<'p> {
+    /// Of a register of up to a million people.
+    pub fn new(id: &'p str, column: Option<&'p str>) -> Self {
+        Self { id, column, starts: 5, targets: ["350 ms", "350 MB", "4,000 ms"] }
+    }
+}
+
 /// Time after which the indexes that are built after the start are complete.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -20,17 +39,12 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let register = setup.shared(setup.people(read::PEOPLE))?;
     report.setting("people", register.people);
-    measure(setup, report, &register, "start", None)
+    measure(setup, report, &register, &Plan::new("start", None))
 }
 
-/// Measures a register. `id` is the prefix of the row identifiers, `column` the column of the rows.
-pub fn measure(
-    setup: &Setup,
-    report: &mut Report,
-    register: &Register,
-    id: &str,
-    column: Option<&str>,
-) -> Result<(), String> {
+/// Measures a register.
+pub fn measure(setup: &Setup, report: &mut Report, register: &Register, plan: &Plan<'_>) -> Result<(), String> {
+    let &Plan { id, column, starts, targets: [from_checkpoint, memory, from_records] } = plan;
     let row = |name: &str, what: &str, unit, value| {
         column.into_iter().fold(Row::new(format!("{id}.{name}"), what, unit, value), Row::column)
     };
@@ -41,12 +55,12 @@ pub fn measure(
     if register.is_fresh.replace(false) {
         let server = Server::start(&register.folder)?;
         let what = "from the checkpoint, until the server listens: the first start after an import";
-        report.row(row("first", what, "ms", Spread::of([server.start_ms])).target("350 ms"));
+        report.row(row("first", what, "ms", Spread::of([server.start_ms])).target(from_checkpoint));
         server.stop()?;
     }
-    let starts = |before: &dyn Fn() -> Result<(), String>| {
+    let started = |before: &dyn Fn() -> Result<(), String>| {
         let (mut times, mut resident) = (Vec::new(), Vec::new());
-        for _ in 0..setup.times(5) {
+        for _ in 0..setup.times(starts) {
             before()?;
             let server = Server::start(&register.folder)?;
             times.push(server.start_ms);
@@ -56,13 +70,14 @@ pub fn measure(
         }
         Ok::<_, String>((Spread::of(times), Spread::of(resident)))
     };
-    let (times, resident) = starts(&|| Ok(()))?;
-    report.row(row("from-checkpoint", "from the checkpoint, until the server listens", "ms", times).target("350 ms"));
+    let (times, resident) = started(&|| Ok(()))?;
     report.row(
-        row("from-checkpoint.memory", "memory after a start from the checkpoint", "MiB", resident).target("350 MB"),
+        row("from-checkpoint", "from the checkpoint, until the server listens", "ms", times).target(from_checkpoint),
     );
-    let (times, resident) = starts(&|| remove(&checkpoints))?;
-    report.row(row("from-records", "from the records, until the server listens", "ms", times).target("4,000 ms"));
+    report
+        .row(row("from-checkpoint.memory", "memory after a start from the checkpoint", "MiB", resident).target(memory));
+    let (times, resident) = started(&|| remove(&checkpoints))?;
+    report.row(row("from-records", "from the records, until the server listens", "ms", times).target(from_records));
     report.row(row("from-records.memory", "memory after a start from the records", "MiB", resident));
 
     remove(&checkpoints)?;

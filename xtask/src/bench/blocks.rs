@@ -41,12 +41,12 @@ const PLUGINS: &[&str] = &["host/crates/sandbox", "host/crates/vocabulary", "plu
 fn sources(name: &str) -> Vec<String> {
     let groups: &[&[&str]] = match name {
         "engine" => &[PLUGINS, &["Cargo.lock"]],
-        "import" | "postgres" | "postgres-1m" | "read" | "scale" | "search" | "start" | "write" => &[COMMON, REGISTER],
+        "import" | "postgres" | "postgres-1m" | "read" | "search" | "start" | "write" => &[COMMON, REGISTER],
         "limits" | "sign-in" | "token" | "unread" => &[COMMON],
         "workbench" => &[&["host/workbench"]],
         _ => &[COMMON, REGISTER, PLUGINS],
     };
-    let own = format!("tests/bench/{}.rs", name.trim_end_matches("-1m").replace('-', "_"));
+    let own = format!("tests/bench/{}.rs", name.trim_end_matches("-1m").trim_end_matches("-10m").replace('-', "_"));
     groups.iter().flat_map(|group| group.iter().map(|path| (*path).to_owned())).chain([own]).collect()
 }
 
