@@ -107,3 +107,17 @@ async fn rows_that_the_database_rejects_are_reported_before_the_end_of_a_fill() 
             .is_empty()
     );
 }
+
+/// The shipped limits: everything is pending until the call without entries.
+#[tokio::test]
+async fn a_call_without_entries_writes_what_is_pending() {
+    let (folder, _) = furnished::<Folder>().await;
+    let entries = all(folder.opened().snapshot().await.unwrap()).await;
+    let client = entries.iter().find(|entry| matches!(entry, Entry::Client { .. })).unwrap().clone();
+    let url = Server::shared().create_database();
+    let shipped = PostgresOptions { bulk: BulkLimits::default(), ..options(&url) };
+    let mut filling = PostgresRefill::open(shipped).await.unwrap();
+    filling.put(vec![client.clone(), client]).await.unwrap();
+    let rejected = filling.put(Vec::new()).await.unwrap_err();
+    assert!(matches!(&rejected, StoreError::Corrupt { what: "backup", .. }), "{rejected}");
+}
