@@ -13,6 +13,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_store::Write;
 use daftar_store::meters::Meters;
 
+use super::audit_row;
 use super::database::{Connection, Database, rows};
 use super::failure::{Failure, Meaning, corrupt};
 use super::gather::KeyRequest;
@@ -172,7 +173,7 @@ impl Writer {
         let jobs = &jobs.jobs;
         let mut requested = KeyRequest::default();
         let mut audit_requested = Vec::new();
-        let (mut removals, mut since) = (0_i64, None);
+        let (mut removals, mut since) = (0_usize, None);
         for job in jobs {
             match job {
                 Job::Commit(write, request, _) => {
@@ -190,7 +191,7 @@ impl Writer {
             self.state.catch_up(transaction, &locked, since),
             requested.fetch(transaction),
             audit_lines(transaction, &audit_requested),
-            audit_numbers(transaction, removals),
+            audit_row::next_values(transaction, removals),
         )?;
         let mut audit_numbers = audit_numbers.into_iter();
         let mut group = Group::new(&present, locked, &mut self.state);
@@ -290,14 +291,4 @@ async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<B
         lines.insert(number(&row, 0)?, number(&row, 1)?);
     }
     Ok(lines)
-}
-
-/// Reserves so many unused numbers of values of the audit log.
-async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<u64>, Broken> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let statement = "SELECT nextval('daftar.audit_value') FROM generate_series(1, $1::bigint)";
-    let rows = transaction.query(statement, &[&count]).await?;
-    rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }

@@ -6,33 +6,36 @@
 //! **Invariant:** rows whose numbers differ in the last eight bits alone are one value: up to 256 entries that were
 //! written together, which archives contain as the same bytes that the embedded store stores.
 
+use std::error::Error;
 use std::time::SystemTime;
 
+use bytes::{BufMut as _, BytesMut};
 use deadpool_postgres::Transaction;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use tokio_postgres::Row;
+use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use daftar_domain::audit::query::AuditPosition;
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::client::ClientId;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::record::RecordKind;
-use daftar_store::record::audit::{ENTRIES_PER_VALUE_MAX, stored_bytes};
+use daftar_store::record::audit::ENTRIES_PER_VALUE_MAX;
 use daftar_store::record::instant::{instant, milliseconds};
 use daftar_store::{StoreError, record};
 
-use super::copy::{self, cell};
-use super::database::execute;
+use super::copy::{self, Table, cell};
+use super::database::{execute, rows};
 use super::failure::corrupt;
 use super::group::Broken;
+use super::index::Day;
 use super::rows::{column, number, signed};
 
 /// Numbers of a value.
 const NUMBERS_PER_VALUE: u64 = ENTRIES_PER_VALUE_MAX as u64;
 /// Maximum length of a text in an indexed column, in bytes: the database indexes no text longer than some 2,700.
 const INDEXED_TEXT_BYTES: usize = 1_000;
-/// The most bytes of entries in one statement.
-const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Name of an unreadable row in errors.
 const WHAT: &str = "entry of the audit log";
 
@@ -77,6 +80,31 @@ const INSERT: &str = "WITH value AS MATERIALIZED \
     AS line (number, at, client, actor, address, request_id, operation, action, outcome, status, record_kind, record_id, \
     other_targets, fields, consents, reason, note, count, packed)";
 
+/// The table, with the columns of copied entries.
+const COPIED: &str = "audit (number, month, at, client, actor, address, request_id, operation, action, outcome, status, \
+    record_kind, record_id, other_targets, fields, consents, reason, note, count)";
+const COPIED_TYPES: &[Type] = &[
+    Type::INT8,
+    Type::DATE,
+    Type::TIMESTAMPTZ,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INET,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT4,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::UUID_ARRAY,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT8,
+];
+
 /// Returns the text with NUL replaced, which the database cannot store. It gets no longer: texts in indexes are
 /// bounded.
 fn held(text: &str) -> String {
@@ -93,6 +121,20 @@ pub(super) fn held_instant(at: Timestamp) -> SystemTime {
     // The database has years before 1, but not the whole range of ours.
     let first = Timestamp::from_second(-62_135_596_800).unwrap_or(Timestamp::UNIX_EPOCH);
     SystemTime::from(at.max(first))
+}
+
+/// A UUID of a client's consent.
+#[derive(Debug)]
+struct Uuid([u8; 16]);
+
+impl ToSql for Uuid {
+    fn to_sql(&self, _: &Type, to: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        to.put_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    accepts!(UUID);
+    to_sql_checked!();
 }
 
 /// The kind and the rest of a target that is a record, or the whole target.
@@ -166,6 +208,40 @@ impl<'e> Line<'e> {
     fn first_target(&self) -> Option<(Option<RecordKind>, &'e str)> {
         self.entry.targets.first().map(|target| target_parts(target))
     }
+
+    /// Adds the row of an entry that the columns hold.
+    fn copy_into(&self, table: &mut Table) -> Result<(), Broken> {
+        /// The elements of an array, which is absent if it has none.
+        fn some<T>(items: impl Iterator<Item = T>) -> Option<Vec<T>> {
+            Some(items.collect::<Vec<T>>()).filter(|items| !items.is_empty())
+        }
+        let entry = self.entry;
+        let month = Day::from(entry.at.to_zoned(TimeZone::UTC).date().first_of_month());
+        let client = if let Actor::Client(client) = &entry.actor { Some(client.as_str()) } else { None };
+        let (kind, record) = self.first_target().map_or((None, None), |(kind, id)| (kind, Some(id)));
+        table.add(&[
+            &self.number,
+            &month,
+            &SystemTime::from(entry.at),
+            &client,
+            &actor_name(&entry.actor),
+            &entry.address,
+            &entry.request_id,
+            &entry.operation.as_deref(),
+            &entry.action.name(),
+            &entry.outcome.name(),
+            &entry.status.map(i32::from),
+            &kind.map(RecordKind::name),
+            &record,
+            &some(entry.targets.iter().skip(1)),
+            &some(entry.fields.iter()),
+            &some(entry.consents.iter().map(|consent| Uuid(consent.to_bytes()))),
+            &entry.reason,
+            &entry.note,
+            &signed(entry.count),
+        ])?;
+        Ok(())
+    }
 }
 
 /// Writes entries; under the numbers of the next value if they are new.
@@ -199,14 +275,47 @@ async fn insert(transaction: &Transaction<'_>, lines: &[Line<'_>], is_new: bool)
     Ok(())
 }
 
-/// Adds entries, oldest first, which are numbered in that order.
-pub(super) async fn add(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), Broken> {
-    let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
-    for value in values {
-        let lines = (0..).zip(value).map(|(place, entry)| Line::new(place, entry)).collect::<Result<Vec<_>, _>>()?;
-        insert(transaction, &lines, true).await?;
+/// Copies entries; those that the columns cannot hold are inserted.
+async fn copy_lines(transaction: &Transaction<'_>, lines: Vec<Line<'_>>) -> Result<(), Broken> {
+    let (packed, held): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.packed.is_some());
+    let mut table = Table::new(COPIED, COPIED_TYPES);
+    for line in &held {
+        line.copy_into(&mut table)?;
     }
-    Ok(())
+    table.flush(transaction).await?;
+    if packed.is_empty() { Ok(()) } else { insert(transaction, &packed, false).await }
+}
+
+/// Reserves so many unused numbers of values.
+pub(super) async fn next_values(transaction: &Transaction<'_>, count: usize) -> Result<Vec<u64>, Broken> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let statement = "SELECT nextval('daftar.audit_value') FROM generate_series(1, $1::bigint)";
+    let rows = rows(transaction, statement, &[&signed(count as u64)]).await?;
+    rows.iter().map(|row| Ok(number(row, 0)?)).collect()
+}
+
+/// Adds entries, oldest first, which are numbered in that order: from `copied_min` of them on they are copied.
+pub(super) async fn add(
+    transaction: &Transaction<'_>,
+    entries: &[AuditEntry],
+    copied_min: usize,
+) -> Result<(), Broken> {
+    let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
+    let is_copied = entries.len() >= copied_min;
+    let numbers = if is_copied { next_values(transaction, values.len()).await? } else { vec![0; values.len()] };
+    let mut copied = Vec::new();
+    for (value, number) in values.into_iter().zip(numbers) {
+        let lines = (first_number(number)..).zip(value).map(|(number, entry)| Line::new(number, entry));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        if is_copied {
+            copied.extend(lines);
+        } else {
+            insert(transaction, &lines, true).await?;
+        }
+    }
+    copy_lines(transaction, copied).await
 }
 
 /// Writes values under their numbers, replacing existing ones.
@@ -218,21 +327,16 @@ pub(super) async fn replace(transaction: &Transaction<'_>, values: &[(u64, Vec<A
 
 /// Writes values under their numbers, which are unused.
 pub(super) async fn put(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
-    let (mut lines, mut bytes) = (Vec::new(), 0_usize);
+    let mut lines = Vec::new();
     for (value, entries) in values {
         if entries.len() > ENTRIES_PER_VALUE_MAX {
             return Err(corrupt("audit log", "a value has more than 256 entries").into());
         }
         for (number, entry) in (first_number(*value)..).zip(entries) {
             lines.push(Line::new(number, entry)?);
-            bytes = bytes.saturating_add(stored_bytes(entry));
-        }
-        if bytes >= STATEMENT_BYTES_MAX || lines.len() >= ENTRIES_PER_VALUE_MAX {
-            insert(transaction, &std::mem::take(&mut lines), false).await?;
-            bytes = 0;
         }
     }
-    if lines.is_empty() { Ok(()) } else { insert(transaction, &lines, false).await }
+    copy_lines(transaction, lines).await
 }
 
 /// Deletes values.

@@ -199,7 +199,7 @@ impl AuditWriter {
             let transaction = object.transaction().await?;
             let adding = async {
                 // The statements are pipelined, and wait for no responses in between.
-                let added = audit_row::add(&transaction, entries);
+                let added = audit_row::add(&transaction, entries, self.database.bulk.copied_rows_min);
                 tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
             };
             self.database.watched(adding).await?;

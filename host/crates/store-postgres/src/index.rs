@@ -36,6 +36,7 @@ use self::filter::Parameters;
 use self::row::{key, subject_in};
 use self::sees::Sight;
 pub use self::subjects::matching;
+pub(super) use self::time::Day;
 pub(super) use self::write::{write, write_rows};
 use super::database::Database;
 use super::rows::{Json, column, number};

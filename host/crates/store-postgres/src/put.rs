@@ -36,11 +36,11 @@ pub(super) async fn put(
 ) -> Result<(), Broken> {
     let (rows, locked) = (&finished.rows, &finished.locked);
     tokio::try_join!(
+        put_log(transaction, rows, copied_min),
         put_records(transaction, rows, &before.last, copied_min),
         put_owners(transaction, rows, present, copied_min),
         put_slots(transaction, rows),
         put_small(transaction, rows),
-        put_log(transaction, rows, copied_min),
         put_numbers(transaction, locked, before, writer, group),
     )?;
     Ok(())
@@ -327,8 +327,9 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) 
     let reported: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
     let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
     tokio::try_join!(
+        // First: the numbers of its values are requested before other rows are sent.
+        audit_row::add(transaction, &rows.audit, copied_min),
         put_changes(transaction, rows, copied_min),
-        audit_row::add(transaction, &rows.audit),
         audit_row::replace(transaction, &reported),
         audit_row::remove(transaction, &removed),
     )?;

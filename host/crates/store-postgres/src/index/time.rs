@@ -26,7 +26,7 @@ const END_US: i64 = 9_223_371_331_200_000_000;
 
 /// A `date`: days since 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Day(pub(super) i32);
+pub(crate) struct Day(pub(super) i32);
 
 impl Day {
     /// Before every day.

@@ -114,6 +114,26 @@ async fn entries_are_read_back_exactly_and_found_by_what_they_name() {
 }
 
 #[tokio::test]
+async fn copied_entries_are_the_same_rows_as_inserted_ones() {
+    let server = Server::shared();
+    let mut runner = TestRunner::deterministic();
+    let strategy = any_entry();
+    let any = (0..300).map(|_| strategy.new_tree(&mut runner).unwrap().current());
+    let entries: Vec<AuditEntry> = audit_entries().into_iter().chain(any).map(entry_as_stored).collect();
+    let mut rows = Vec::new();
+    for copied_rows_min in [1, usize::MAX] {
+        let url = server.create_database();
+        let bulk = BulkLimits { copied_rows_min, ..BulkLimits::default() };
+        let store = PostgresStore::open(PostgresOptions { bulk, ..options(&url) }).await.unwrap();
+        store.append_audit(entries.clone()).await.unwrap();
+        store.audit(0).await.unwrap();
+        rows.push(server.run_sql(database_of(&url), "SELECT audit FROM daftar.audit ORDER BY number"));
+    }
+    assert!(rows[0].lines().count() > entries.len() / 2, "{}", rows[0]);
+    assert_eq!(rows[0], rows[1]);
+}
+
+#[tokio::test]
 async fn a_period_is_found_between_many_earlier_and_later_entries() {
     let (_server, _, store) = opened().await;
     let first: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
