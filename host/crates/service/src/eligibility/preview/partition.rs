@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -25,6 +26,8 @@ use daftar_store::snapshot::{Partition, PartitionDependencies, ReadSnapshot, Sna
 
 /// Records per query.
 const RECORDS_AT_ONCE: usize = 4_096;
+/// Number of pages that one partition requests concurrently.
+const PAGES_AT_ONCE: usize = 2;
 /// Maximum number of changed records that are applied to cached columns. If more have changed, the columns are read
 /// again.
 const TOUCHED_MAX: usize = 8_192;
@@ -196,18 +199,22 @@ impl PartitionColumns {
         let mut records = 0;
         columns.load(&moment.programs().await?);
         // Members are loaded before their groups, and the subjects of consents before the consents.
-        for (kind, ids) in [
-            (RecordKind::Individual, individuals),
-            (RecordKind::Group, groups),
-            (RecordKind::ProgramMembership, memberships),
-            (RecordKind::Consent, consents),
-        ] {
-            let fields = rule_fields(kind);
-            for ids in ids.chunks(RECORDS_AT_ONCE) {
-                let page = moment.records(kind, ids, &fields).await?;
-                records += page.len() as u64;
-                columns.load(&page);
-            }
+        let kinds = [
+            (RecordKind::Individual, individuals, rule_fields(RecordKind::Individual)),
+            (RecordKind::Group, groups, rule_fields(RecordKind::Group)),
+            (RecordKind::ProgramMembership, memberships, rule_fields(RecordKind::ProgramMembership)),
+            (RecordKind::Consent, consents, rule_fields(RecordKind::Consent)),
+        ];
+        let mut requests = Vec::new();
+        for (kind, ids, fields) in &kinds {
+            requests.extend(ids.chunks(RECORDS_AT_ONCE).map(|ids| moment.records(*kind, ids, fields)));
+        }
+        // The database reads the next page while one is decoded.
+        let mut pages = stream::iter(requests).buffered(PAGES_AT_ONCE);
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            records += page.len() as u64;
+            columns.load(&page);
         }
         Ok(Self { columns, layout, sequence: moment.sequence(), history: moment.history(), records })
     }
