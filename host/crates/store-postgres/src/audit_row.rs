@@ -283,7 +283,10 @@ async fn copy_lines(transaction: &Transaction<'_>, lines: Vec<Line<'_>>) -> Resu
         line.copy_into(&mut table)?;
     }
     table.flush(transaction).await?;
-    if packed.is_empty() { Ok(()) } else { insert(transaction, &packed, false).await }
+    for some in packed.chunks(ENTRIES_PER_VALUE_MAX) {
+        insert(transaction, some, false).await?;
+    }
+    Ok(())
 }
 
 /// Reserves so many unused numbers of values.
@@ -296,6 +299,9 @@ pub(super) async fn next_values(transaction: &Transaction<'_>, count: usize) -> 
     rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }
 
+/// The lock of the table that an INSERT takes, which needs the same rights.
+const LOCK: &str = "LOCK TABLE ONLY daftar.audit IN ROW EXCLUSIVE MODE";
+
 /// Adds entries, oldest first, which are numbered in that order: from `copied_min` of them on they are copied.
 pub(super) async fn add(
     transaction: &Transaction<'_>,
@@ -304,7 +310,13 @@ pub(super) async fn add(
 ) -> Result<(), Broken> {
     let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
     let is_copied = entries.len() >= copied_min;
-    let numbers = if is_copied { next_values(transaction, values.len()).await? } else { vec![0; values.len()] };
+    let numbers = if is_copied {
+        // Before a number is taken: a database that is being filled is numbered anew, and keeps others out until then.
+        execute(transaction, LOCK, &[]).await?;
+        next_values(transaction, values.len()).await?
+    } else {
+        vec![0; values.len()]
+    };
     let mut copied = Vec::new();
     for (value, number) in values.into_iter().zip(numbers) {
         let lines = (first_number(number)..).zip(value).map(|(number, entry)| Line::new(number, entry));

@@ -198,7 +198,7 @@ impl AuditWriter {
         let begun = tokio::time::timeout(limit.saturating_mul(2), async {
             let transaction = object.transaction().await?;
             let adding = async {
-                // The statements are pipelined, and wait for no responses in between.
+                // The statements are pipelined.
                 let added = audit_row::add(&transaction, entries, self.database.bulk.copied_rows_min);
                 tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
             };

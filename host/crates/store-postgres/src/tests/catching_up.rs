@@ -18,7 +18,7 @@ use daftar_domain::value::Values;
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
 use daftar_store::Operation;
 use daftar_store::archive::{CatchUp, Ends, Entry, Held, ItemKind};
-use daftar_store::suite::{Listener, commit, create, individual_of, person};
+use daftar_store::suite::{Listener, audit_entry, commit, create, individual_of, person};
 use daftar_store_sled::{SledOptions, SledStore};
 
 /// The tables that have the same rows, whichever way a register came into the database.
@@ -320,6 +320,40 @@ async fn no_server_writes_to_the_database_until_it_is_caught_up() {
     catch_up(&from, begun, |_, _, _| ()).await.unwrap();
     let committed = writing.await.unwrap().unwrap();
     assert_eq!((committed.sequence.0, individual_of(&committed.written[0]).id), (3, RecordId(3)));
+    store.close().await;
+    let error = database.begin().await.err().unwrap();
+    assert!(matches!(error, OpenError::WrittenSince { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn audit_entries_that_wait_for_a_catch_up_are_numbered_after_its_own() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let database = Database::new();
+    create(&from, person(&["urn:x:a|1"])).await;
+    database.fill(&from).await;
+    from.append_audit(vec![audit_entry("of the folder")]).await.unwrap();
+    from.audit(0).await.unwrap();
+    let begun = database.begin().await.unwrap();
+    let store = Arc::new(database.store().await);
+    // Copied, and of another month than those of the folder.
+    let later =
+        |number: u64| AuditEntry { at: "2026-03-01T00:00:00Z".parse().unwrap(), ..audit_entry(&number.to_string()) };
+    store.append_audit((0..9).map(later).collect()).await.unwrap();
+    let is_locked =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let writing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.audit(0).await.map(drop) }
+    });
+    while database.sql(is_locked).trim() == "0" {
+        assert!(!writing.is_finished());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+    writing.await.unwrap().unwrap();
+    let values = "SELECT number / 256, month, count(*) FROM daftar.audit GROUP BY 1, 2 ORDER BY 1, 2";
+    assert_eq!(database.sql(values).trim(), "1|2026-01-01|1\n2|2026-03-01|9");
     store.close().await;
     let error = database.begin().await.err().unwrap();
     assert!(matches!(error, OpenError::WrittenSince { .. }), "{error}");
