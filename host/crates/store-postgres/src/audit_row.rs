@@ -311,7 +311,7 @@ pub(super) async fn add(
     let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
     let is_copied = entries.len() >= copied_min;
     let numbers = if is_copied {
-        // Before a number is taken: a database that is being filled is numbered anew, and keeps others out until then.
+        // Before a number is taken: a fill has the table locked until the next number is after its own.
         execute(transaction, LOCK, &[]).await?;
         next_values(transaction, values.len()).await?
     } else {
