@@ -91,6 +91,17 @@ impl Database {
         PostgresRefill::catch_up(options(&self.url)).await
     }
 
+    /// Returns when a session of this database waits for a lock: that of the task.
+    async fn until_locked<T>(&self, task: &tokio::task::JoinHandle<T>) {
+        // In this database: other tests use the server as well.
+        let is_locked =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while self.sql(is_locked).trim() == "0" {
+            assert!(!task.is_finished());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Catches it up with the folder.
     async fn catch_up(&self, from: &SledStore) -> Result<CaughtUp, CatchUpError> {
         catch_up(from, self.begin().await.unwrap(), |_, _, _| ()).await
@@ -305,18 +316,12 @@ async fn no_server_writes_to_the_database_until_it_is_caught_up() {
     create(&from, person(&["urn:x:a|2"])).await;
     let begun = database.begin().await.unwrap();
     let store = Arc::new(database.store().await);
-    // In this database: other tests use the server as well.
-    let is_locked =
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let writing = tokio::spawn({
         let store = Arc::clone(&store);
         async move { commit(&*store, vec![Operation::create(person(&["urn:x:a|3"]))]).await }
     });
-    while database.sql(is_locked).trim() == "0" {
-        assert!(!writing.is_finished());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    database.until_locked(&writing).await;
     catch_up(&from, begun, |_, _, _| ()).await.unwrap();
     let committed = writing.await.unwrap().unwrap();
     assert_eq!((committed.sequence.0, individual_of(&committed.written[0]).id), (3, RecordId(3)));
@@ -340,16 +345,11 @@ async fn audit_entries_that_wait_for_a_catch_up_are_numbered_after_its_own() {
     let later =
         |number: u64| AuditEntry { at: "2026-03-01T00:00:00Z".parse().unwrap(), ..audit_entry(&number.to_string()) };
     store.append_audit((0..9).map(later).collect()).await.unwrap();
-    let is_locked =
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let writing = tokio::spawn({
         let store = Arc::clone(&store);
         async move { store.audit(0).await.map(drop) }
     });
-    while database.sql(is_locked).trim() == "0" {
-        assert!(!writing.is_finished());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    database.until_locked(&writing).await;
     catch_up(&from, begun, |_, _, _| ()).await.unwrap();
     writing.await.unwrap().unwrap();
     let values = "SELECT number / 256, month, count(*) FROM daftar.audit GROUP BY 1, 2 ORDER BY 1, 2";
