@@ -123,7 +123,7 @@ pub(super) fn held_instant(at: Timestamp) -> SystemTime {
     SystemTime::from(at.max(first))
 }
 
-/// A UUID of a client's consent.
+/// The UUID of a consent.
 #[derive(Debug)]
 struct Uuid([u8; 16]);
 

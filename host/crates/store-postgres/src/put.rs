@@ -327,7 +327,7 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) 
     let reported: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
     let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
     tokio::try_join!(
-        // First: the numbers of its values are requested before other rows are sent.
+        // First: other rows are sent while it waits for its lock and the numbers of its values.
         audit_row::add(transaction, &rows.audit, copied_min),
         put_changes(transaction, rows, copied_min),
         audit_row::replace(transaction, &reported),

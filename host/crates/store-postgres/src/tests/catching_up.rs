@@ -91,7 +91,7 @@ impl Database {
         PostgresRefill::catch_up(options(&self.url)).await
     }
 
-    /// Returns when a session of this database waits for a lock: that of the task.
+    /// Waits until the task waits for a lock in this database.
     async fn until_locked<T>(&self, task: &tokio::task::JoinHandle<T>) {
         // In this database: other tests use the server as well.
         let is_locked =

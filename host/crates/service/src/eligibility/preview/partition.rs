@@ -200,11 +200,12 @@ impl PartitionColumns {
         columns.load(&moment.programs().await?);
         // Members are loaded before their groups, and the subjects of consents before the consents.
         let kinds = [
-            (RecordKind::Individual, individuals, rule_fields(RecordKind::Individual)),
-            (RecordKind::Group, groups, rule_fields(RecordKind::Group)),
-            (RecordKind::ProgramMembership, memberships, rule_fields(RecordKind::ProgramMembership)),
-            (RecordKind::Consent, consents, rule_fields(RecordKind::Consent)),
+            (RecordKind::Individual, individuals),
+            (RecordKind::Group, groups),
+            (RecordKind::ProgramMembership, memberships),
+            (RecordKind::Consent, consents),
         ];
+        let kinds = kinds.map(|(kind, ids)| (kind, ids, rule_fields(kind)));
         let mut requests = Vec::new();
         for (kind, ids, fields) in &kinds {
             requests.extend(ids.chunks(RECORDS_AT_ONCE).map(|ids| moment.records(*kind, ids, fields)));
