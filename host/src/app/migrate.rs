@@ -31,8 +31,11 @@ pub enum Action {
         /// Source of the fill; absent if it is the other backend.
         backup: Option<PathBuf>,
     },
-    /// Applies the writes to the folder since the database was filled, and compares both.
-    CatchUp,
+    /// Applies the writes to the other backend since this one was filled, and compares both.
+    CatchUp {
+        /// The backend that is caught up.
+        to: StoreBackend,
+    },
     /// Compares the registers of both backends completely.
     Compare,
 }
@@ -117,7 +120,7 @@ pub async fn migrate(
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
     let (source, to, is_filled) = match action {
-        Action::CatchUp => return caught_up(config, data_dir, heard).await,
+        Action::CatchUp { to } => return caught_up(config, data_dir, to, heard).await,
         Action::Fill { to, backup: Some(path) } => (Source::Backup(BackupFile(path)), to, true),
         Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, other(to)).await?), to, true),
         Action::Compare => {
@@ -147,20 +150,32 @@ pub async fn prepare(config: &Config) -> Result<Prepared, StartError> {
     Ok(PostgresStore::prepare(postgres_options(config)?).await?)
 }
 
-/// Applies the writes to a folder since a database was filled from it, and compares both.
+/// Applies the writes to the other backend since this one was filled from it, and compares both.
 async fn caught_up(
     config: &Config,
     data_dir: &Path,
+    to: StoreBackend,
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
-    let source = open_folder(config, data_dir).await?;
-    let to = PostgresRefill::catch_up(postgres_options(config)?).await?;
+    if to == StoreBackend::Sled {
+        existing_folder(config, data_dir)?;
+    }
+    let source = open(config, data_dir, other(to)).await?;
+    let target = match to {
+        StoreBackend::Sled => in_folder(config, data_dir, SledRefill::catch_up).await?,
+        StoreBackend::Postgres => PostgresRefill::catch_up(postgres_options(config)?).await?,
+    };
     let catching = |held: &Held, mark: &Mark, items| heard(Step::CatchingUp, since(held, mark), items);
-    let caught_up = catch_up(&source, to, catching).await?;
-    let target = PostgresStore::open(postgres_options(config)?).await?;
+    let caught_up = catch_up(&*source, target, catching).await?;
+    let target = open(config, data_dir, to).await?;
     let held = &caught_up.held;
     let comparing = |mark: &Mark, items| heard(Step::Comparing, since(held, mark).saturating_mul(2), items);
-    let comparison = compare_since(&source, &target, held, comparing).await?;
+    let comparison = if caught_up.was_interrupted {
+        let (one, other) = (source.snapshot().await?, target.snapshot().await?);
+        compare(one, other, |mark, items| heard(Step::Comparing, about(mark).saturating_mul(2), items)).await?
+    } else {
+        compare_since(&*source, &*target, held, comparing).await?
+    };
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
 }
 
@@ -219,12 +234,18 @@ async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc
     }
 }
 
-async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, MigrateError> {
+/// Returns the folder of a register, which must exist.
+fn existing_folder(config: &Config, data_dir: &Path) -> Result<PathBuf, MigrateError> {
     let folder = config.store.folder(data_dir);
     if !folder.is_dir() {
         let reported = format!("there is no register in `{}`: name its data folder with --data-dir", folder.display());
         return Err(StartError::Store(reported).into());
     }
+    Ok(folder)
+}
+
+async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, MigrateError> {
+    let folder = existing_folder(config, data_dir)?;
     let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
     Ok(opened(move || SledStore::open(&folder, options)).await?)
 }
@@ -232,11 +253,18 @@ async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, Migr
 /// Opens a backend for filling, which must not contain a register.
 async fn refill(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Box<dyn Refill>, MigrateError> {
     match end {
-        StoreBackend::Sled => {
-            let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB));
-            let opened = tokio::task::spawn_blocking(move || SledRefill::open(&folder, cache_bytes)).await;
-            Ok(Box::new(opened.map_err(|error| StartError::Store(error.to_string()))??))
-        }
+        StoreBackend::Sled => Ok(Box::new(in_folder(config, data_dir, SledRefill::open).await?)),
         StoreBackend::Postgres => Ok(Box::new(PostgresRefill::open(postgres_options(config)?).await?)),
     }
+}
+
+/// Opens the folder of the register for writing to it, on a thread for blocking work.
+async fn in_folder<T: Send + 'static>(
+    config: &Config,
+    data_dir: &Path,
+    open: impl FnOnce(&Path, u64) -> Result<T, FolderError> + Send + 'static,
+) -> Result<T, MigrateError> {
+    let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB));
+    let opened = tokio::task::spawn_blocking(move || open(&folder, cache_bytes)).await;
+    Ok(opened.map_err(|error| StartError::Store(error.to_string()))??)
 }

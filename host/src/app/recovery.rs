@@ -112,6 +112,9 @@ pub(super) async fn opened<T: Send + 'static>(
         | OpenError::Io { .. }
         | OpenError::Incomplete(_)
         | OpenError::Lost { .. }
+        | OpenError::Unfinished { .. }
+        | OpenError::NotFilled(_)
+        | OpenError::WrittenSince { .. }
         | OpenError::Database { .. } => StartError::Store(error.to_string()),
     })
 }

@@ -28,7 +28,7 @@ use daftar_domain::verification::VerificationResult;
 pub use daftar_sandbox::RefusedPlugin;
 use daftar_sandbox::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
 use daftar_service::backup::{
-    Authenticity, BackupProblem, BackupTrust, Chain, Contents, Head, Item, ReadAhead, extent_of,
+    Authenticity, BackupProblem, BackupTrust, Chain, Contents, Head, Item, ReadAhead, extent_of, mark_of,
 };
 use daftar_store::StoreError;
 use daftar_store::archive::Refill;
@@ -277,6 +277,7 @@ async fn put_all(
     }
     let refused = plugins.finish(&trust, is_authentic).map_err(not_written(&folder))?;
     refill.put(Vec::new()).await?;
+    refill.note_origin(&mark_of(&contents.head)?);
     // A database is committed last: until then only keys have to be rolled back.
     finish(refill, &keys, config, data_dir).await?;
     unmark(data_dir)?;
@@ -498,6 +499,8 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Refill for Failing {
+        fn note_origin(&mut self, _: &daftar_store::archive::Mark) {}
+
         async fn put(&mut self, _: Vec<daftar_store::archive::Entry>) -> Result<(), StoreError> {
             Ok(())
         }

@@ -93,6 +93,7 @@ daftar config show --json
 daftar restore register.daftar --data-dir /var/lib/daftar
 daftar migrate fill --to postgres --config daftar.toml
 daftar migrate catch-up --config daftar.toml
+daftar migrate catch-up --to sled --config daftar.toml
 daftar migrate compare --config daftar.toml
 daftar migrate prepare --config daftar.toml
 daftar version --json

@@ -33,9 +33,9 @@ pub struct MigrateArgs {
 enum MigrateCommand {
     /// Fill an empty backend with the register of the other one, or with a backup, and compare both
     Fill(FillArgs),
-    /// Apply the changes that were written to the folder after the database was filled from it, and compare them; the
-    /// server is stopped
-    CatchUp,
+    /// Apply the changes that were written to one backend after the other was filled from it, and compare them; the
+    /// servers are stopped
+    CatchUp(CatchUpArgs),
     /// Compare the register in the folder with the one in the database, whole; nothing is written
     Compare,
     /// Make the tables in the database, or bring them up to date, as the role that owns them; servers then need a role
@@ -66,6 +66,14 @@ struct FillArgs {
     trusted_key: Option<String>,
 }
 
+/// Target of later changes.
+#[derive(Debug, Args)]
+struct CatchUpArgs {
+    /// The backend that was filled before
+    #[arg(long, value_enum, default_value = "postgres")]
+    to: Backend,
+}
+
 /// Runs the command.
 pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
@@ -83,7 +91,7 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
             let action = Action::Fill { to: to.end(), backup: backup.clone() };
             (action, backup.as_deref().map(|file| (file, trusted_key.as_deref())))
         }
-        MigrateCommand::CatchUp => (Action::CatchUp, None),
+        MigrateCommand::CatchUp(CatchUpArgs { to }) => (Action::CatchUp { to: to.end() }, None),
         MigrateCommand::Compare => (Action::Compare, None),
         MigrateCommand::Prepare(PrepareArgs { url_file }) => return run_prepare(global, url_file.as_deref()),
     };

@@ -169,14 +169,31 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let in_north = |client: &ApiClient| preview(client, IN_NORTH, &json!({}))["eligible"].as_u64().unwrap();
     let old = in_north(&first);
     assert_eq!(in_north(&second), old);
+    // The way back begins while the servers run, with a backup.
+    let back = folder.path().join("back");
+    let nothing = migrate(&back, &["catch-up", "--to", "sled"]);
+    assert!(nothing.stderr.contains("there is no register in") && !back.exists(), "{nothing:?}");
+    let file = folder.path().join("register.daftar");
+    let file = file.to_str().expect("a path is UTF-8");
+    drop(process::run(processes.data_dir(0), &["backup", file]).expect_success());
+    drop(process::run(&back, &["restore", file]).expect_success());
     change("1", json!({"address": [{"region": "North"}]}));
     assert_eq!((in_north(&first), in_north(&second)), (old + 1, old + 1));
+    let at_the_end = responses(&first);
 
     for number in 0..3 {
         assert_eq!(processes.stop(number).0.code, 0);
     }
-    let back = folder.path().join("back");
-    let returned = migrate(&back, &["fill", "--to", "sled"]).expect_success().json();
+    let caught_up = migrate(&back, &["catch-up", "--to", "sled"]).expect_success().json();
+    assert_eq!((&caught_up["differences"], &caught_up["caught_up"]["individuals"]), (&json!(0), &json!(1)));
     // One more person, and the versions before the two changes.
-    assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 3)));
+    let compared = migrate(&back, &["compare"]).expect_success().json();
+    assert_eq!((&compared["differences"], &compared["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 3)));
+    let config = allowing(&back);
+    let server = Server::serve(&back, &["--config", config.to_str().expect("a path is UTF-8")]);
+    let at_back = ApiClient::new(server.connection(), client.credentials().clone(), client.token().to_owned());
+    assert_eq!(responses(&at_back), at_the_end);
+    assert_eq!(server.stop().code, 0);
+    let refused = migrate(&back, &["catch-up", "--to", "sled"]);
+    assert!(refused.code == 1 && refused.stderr.contains("was written to since"), "{refused:?}");
 }

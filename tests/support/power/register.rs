@@ -21,7 +21,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::value::Values;
 use daftar_domain::verification::VerificationEvent;
 use daftar_domain::vocabulary::ConceptGroup;
-use daftar_store::archive::{Archive, Refill};
+use daftar_store::archive::{Archive, CatchUp, Refill, Snapshot};
 use daftar_store::change_log::RegisterId;
 use daftar_store::verify::{Pace, verify};
 use daftar_store::{ChangeSink, Operation, Store, StoreError, Write};
@@ -300,16 +300,24 @@ pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice
     Ok(())
 }
 
-/// Fills another folder of the disk with the content of the store.
+/// Fills another folder of the disk with the content of the store, or catches it up.
 async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(), StoreError> {
     let path = disk.path().join(REFILLED);
-    if path.exists() {
-        return Ok(());
-    }
-    let number = model.send(disk, Content::Refill(Vec::new(), 0));
-    let mut filling: Box<dyn Refill> =
-        Box::new(SledRefill::open(&path, 1 << 20).map_err(|error| StoreError::Failed(error.into()))?);
-    let mut snapshot = store.snapshot().await?;
+    let refused = |error: OpenError| StoreError::Failed(error.into());
+    let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
+    let lines = logged(store, ALL).await?.len();
+    let number = model.send(disk, Content::Refill(people, lines));
+    let (mut filling, mut snapshot): (Box<dyn Refill>, Snapshot) = if path.exists() {
+        match SledRefill::catch_up(&path, 1 << 20) {
+            Ok(CatchUp { held, refill, .. }) => (refill, store.since(&held).await?),
+            // The disk failed while it was filled.
+            Err(OpenError::NotFilled(_) | OpenError::Unfinished { .. }) => return Ok(()),
+            Err(error) => return Err(refused(error)),
+        }
+    } else {
+        (Box::new(SledRefill::open(&path, 1 << 20).map_err(refused)?), store.snapshot().await?)
+    };
+    filling.note_origin(snapshot.mark());
     loop {
         let entries = snapshot.next().await?;
         if entries.is_empty() {
@@ -319,8 +327,6 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
     }
     filling.finish().await?;
     disk.acknowledge(number as u64);
-    let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
-    model.sent[number].what = Content::Refill(people, logged(store, ALL).await?.len());
     Ok(())
 }
 
@@ -341,6 +347,7 @@ pub(super) async fn check(
     let found = Found::read(&store).await.map_err(failed)?;
     let mut seen = Seen::default();
     let mut counters = (0, 0);
+    let mut refilled = Vec::new();
     let mut last_sequence = 0;
     for (number, sent) in model.sent.iter().enumerate() {
         let is_acknowledged = acknowledged.contains(&(number as u64));
@@ -348,7 +355,10 @@ pub(super) async fn check(
             Content::Open(register) => is_acknowledged && *register == Some(found.register),
             Content::Refill(people, lines) => {
                 if is_acknowledged {
-                    check_refilled(&folder.join(REFILLED), people, *lines).await?;
+                    refilled.clear();
+                }
+                if is_acknowledged || sent.began <= at {
+                    refilled.push((people.as_slice(), *lines, is_acknowledged));
                 }
                 is_acknowledged
             }
@@ -384,6 +394,7 @@ pub(super) async fn check(
             (false, false) => seen.absent += 1,
         }
     }
+    check_refilled(&folder.join(REFILLED), &refilled).await?;
     let most = counters.0.max(counters.1);
     if found.counter < counters.0 || found.counter > most {
         return Err(format!("the counter is {}, and {} was acknowledged of {most}", found.counter, counters.0));
@@ -428,17 +439,27 @@ async fn find_nothing(store: &SledStore) -> Result<(), String> {
     if findings.is_empty() { Ok(()) } else { Err(format!("the verification finds: {}", findings.join("; "))) }
 }
 
-async fn check_refilled(path: &Path, people: &[Arc<Individual>], lines: usize) -> Result<(), String> {
-    let store = open(path).map_err(|error| format!("what was filled is not opened: {error}"))?;
+/// Checks a folder that was filled and caught up: it has the content of the last acknowledged time, or of a later one.
+/// During a later one it may be unfinished, and it is then refused.
+async fn check_refilled(path: &Path, times: &[(&[Arc<Individual>], usize, bool)]) -> Result<(), String> {
+    let is_acknowledged = times.iter().any(|(.., is_acknowledged)| *is_acknowledged);
+    let is_in_work = times.iter().any(|(.., is_acknowledged)| !is_acknowledged);
+    let store = match open(path) {
+        Ok(store) => store,
+        Err(OpenError::Unfinished { .. }) if is_in_work => return Ok(()),
+        Err(_) if !is_acknowledged => return Ok(()),
+        Err(error) => return Err(format!("what was filled is not opened: {error}")),
+    };
     find_nothing(&store).await.map_err(|error| format!("of what was filled {error}"))?;
     let store: &dyn Store = &*store;
     let here = store.scan::<IndividualDetails>(RecordId(0), ALL).await.map_err(|error| error.to_string())?;
     let here_lines = logged(store, ALL).await.map_err(|error| error.to_string())?.len();
-    if here == people && here_lines == lines {
+    let is_of = |(people, lines): (&[Arc<Individual>], usize)| here == people && here_lines == lines;
+    if times.iter().any(|(people, lines, _)| is_of((people, *lines))) || (!is_acknowledged && is_of((&[], 0))) {
         return Ok(());
     }
-    let (count, here) = (people.len(), here.len());
-    Err(format!("of {count} people and {lines} lines that were filled in, {here} and {here_lines} are there"))
+    let times: Vec<_> = times.iter().map(|(people, lines, _)| (people.len(), lines)).collect();
+    Err(format!("{} people and {here_lines} lines are there, of a folder filled with {times:?}", here.len()))
 }
 
 /// Content of a store.

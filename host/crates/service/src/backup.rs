@@ -182,7 +182,11 @@ fn begin(path: PathBuf) -> Result<(Mark, ReadAhead), BackupProblem> {
     Ok((mark, ReadAhead::start(BufReader::new(file), |_, _| ())?))
 }
 
-fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
+/// The write that a backup contains as its last.
+///
+/// # Errors
+/// [`BackupProblem::Head`] if the id of the register is invalid.
+pub fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
     let register = RegisterId::parse(&head.register);
     let register = register.ok_or_else(|| BackupProblem::Head("the id of its register is none".to_owned()))?;
     let count = |kind| head.records.get(ItemKind::of_kind(kind).name()).copied().unwrap_or_default();

@@ -256,35 +256,46 @@ impl Comparison {
 pub enum CatchUpError {
     /// It was filled from another register.
     #[error(
-        "the database was filled from the register {filled}, and the folder holds the register {found}: name the folder that it was filled from, or fill an empty database from this one"
+        "the {target} was filled from the register {filled}, and the {source_name} holds the register {found}: name the {source_name} that it was filled from, or fill an empty {target} from this one", source_name = source_of(.target)
     )]
     OtherRegister {
-        /// The register that the database was filled from.
+        /// What is caught up: a database or a folder.
+        target: &'static str,
+        /// The register that it was filled from.
         filled: String,
-        /// The register in the folder.
+        /// The register in the source.
         found: String,
     },
     /// It contains more than the other one.
     #[error(
-        "the database holds the register up to {held}, and the folder ends at {found}: an earlier state of the folder was put back. Name the folder as the old server left it, or fill an empty database from this one"
+        "the {target} holds the register up to {held}, and the {source_name} ends at {found}: an earlier state of the {source_name} was put back. Name the {source_name} as the old server left it, or fill an empty {target} from this one", source_name = source_of(.target)
     )]
     Ahead {
-        /// The last write of the database.
+        /// What is caught up: a database or a folder.
+        target: &'static str,
+        /// Its last write.
         held: String,
-        /// The last write of the folder.
+        /// The last write of the source.
         found: String,
     },
     /// Its history differs.
     #[error(
-        "{what} is not the same in the folder and in the database: an earlier state of the folder was put back and written to. Name the folder as the old server left it, or fill an empty database from this one"
+        "{what} is not the same in the {source_name} and in the {target}: an earlier state of the {source_name} was put back and written to. Name the {source_name} as the old server left it, or fill an empty {target} from this one", source_name = source_of(.target)
     )]
     OtherHistory {
+        /// What is caught up: a database or a folder.
+        target: &'static str,
         /// The item that differs.
         what: String,
     },
     /// A store failed, or contains a value that cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Names the source of such a target.
+fn source_of(target: &str) -> &'static str {
+    if target == "folder" { "database" } else { "folder" }
 }
 
 /// Result of an update.
@@ -296,19 +307,22 @@ pub struct CaughtUp {
     pub mark: Mark,
     /// The new items.
     pub brought: ApplyReport,
+    /// True if an earlier update was interrupted: only a complete comparison shows that both stores are equal.
+    pub was_interrupted: bool,
 }
 
 /// Updates a store. `heard` receives the write of the previous state, and the number of items read so far.
 ///
 /// # Errors
-/// See [`CatchUpError`]. The store is unchanged then.
+/// See [`CatchUpError`]. A database is unchanged then; a folder as well, unless a store failed or an earlier update was
+/// interrupted.
 pub async fn catch_up(
     from: &dyn Archive,
     to: CatchUp,
     mut heard: impl FnMut(&Held, &Mark, u64),
 ) -> Result<CaughtUp, CatchUpError> {
-    let CatchUp { held, ends, mut refill } = to;
-    check_ends(&held, &ends, &from.ends(&held).await?)?;
+    let CatchUp { name, held, ends, mut refill, was_interrupted } = to;
+    check_ends(name, &held, &ends, &from.ends(&held).await?)?;
     let mut snapshot = from.since(&held).await?;
     let (mark, mut read) = (snapshot.mark().clone(), 0_u64);
     refill.note_origin(&mark);
@@ -323,7 +337,7 @@ pub async fn catch_up(
         heard(&held, &mark, read);
     }
     let brought = refill.finish().await?;
-    Ok(CaughtUp { held, mark, brought })
+    Ok(CaughtUp { held, mark, brought, was_interrupted })
 }
 
 /// Compares two stores in the writes after the given state of one of them, and in their numbers of records.
@@ -354,10 +368,10 @@ pub async fn compare_since(
 }
 
 /// Rejects a state that is not later.
-fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError> {
+fn check_ends(target: &'static str, held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError> {
     if found.register != held.register {
         let (filled, found) = (held.register.to_string(), found.register.to_string());
-        return Err(CatchUpError::OtherRegister { filled, found });
+        return Err(CatchUpError::OtherRegister { target, filled, found });
     }
     let is_behind =
         found.sequence < held.sequence || found.code_table_parts < held.code_table_parts || found.audit < held.audit;
@@ -366,11 +380,12 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
             format!("write {sequence}, part {parts} of the table of codes and value {audit} of the audit log")
         };
         return Err(CatchUpError::Ahead {
+            target,
             held: reported(held.sequence.0, held.code_table_parts, held.audit),
             found: reported(found.sequence.0, found.code_table_parts, found.audit),
         });
     }
-    let other = |what: String| Err(CatchUpError::OtherHistory { what });
+    let other = |what: String| Err(CatchUpError::OtherHistory { target, what });
     if own.change != found.change {
         return other(format!("write {}", held.sequence.0));
     }

@@ -32,14 +32,22 @@ const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"g
 const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256, \
                     (SELECT value FROM daftar.change WHERE sequence = $1) FROM daftar.last";
 
+/// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning.
+const SETTLE_AUDIT: &str = "BEGIN; LOCK TABLE ONLY daftar.audit IN SHARE MODE";
+
 impl PostgresStore {
-    /// Begins a transaction that sees the database as it is now.
+    /// Begins a transaction that sees the database as it is now. Entries of the audit log that are committed later have
+    /// later numbers than all that it sees.
     async fn begin(&self) -> Result<(Arc<dyn RawValues>, Fixed), StoreError> {
-        let link = self.database.link("daftar (snapshot)").await?;
+        let (link, settled) =
+            (self.database.link("daftar (snapshot)").await?, self.database.link("daftar (audit)").await?);
         let begun = async {
+            settled.client.batch_execute(SETTLE_AUDIT).await?;
             link.client.batch_execute(BEGIN).await?;
             link.client.batch_execute(SAVE).await?;
-            Ok::<_, Failure>(link.client.query_opt(LAST, &[]).await?)
+            let last = link.client.query_opt(LAST, &[]).await?;
+            settled.client.batch_execute("ROLLBACK").await?;
+            Ok::<_, Failure>(last)
         };
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;

@@ -289,18 +289,20 @@ async fn copy_lines(transaction: &Transaction<'_>, lines: Vec<Line<'_>>) -> Resu
     Ok(())
 }
 
-/// Reserves so many unused numbers of values.
+/// The lock of the table that an INSERT takes, which needs the same rights.
+const LOCK: &str = "LOCK TABLE ONLY daftar.audit IN ROW EXCLUSIVE MODE";
+
+/// Reserves so many unused numbers of values. Locks the table before: a fill has it locked until the next number is after
+/// its own, and the beginning of a snapshot until no number is taken by a transaction that it does not see.
 pub(super) async fn next_values(transaction: &Transaction<'_>, count: usize) -> Result<Vec<u64>, Broken> {
     if count == 0 {
         return Ok(Vec::new());
     }
+    execute(transaction, LOCK, &[]).await?;
     let statement = "SELECT nextval('daftar.audit_value') FROM generate_series(1, $1::bigint)";
     let rows = rows(transaction, statement, &[&signed(count as u64)]).await?;
     rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }
-
-/// The lock of the table that an INSERT takes, which needs the same rights.
-const LOCK: &str = "LOCK TABLE ONLY daftar.audit IN ROW EXCLUSIVE MODE";
 
 /// Adds entries, oldest first, which are numbered in that order: from `copied_min` of them on they are copied.
 pub(super) async fn add(
@@ -310,13 +312,7 @@ pub(super) async fn add(
 ) -> Result<(), Broken> {
     let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
     let is_copied = entries.len() >= copied_min;
-    let numbers = if is_copied {
-        // Before a number is taken: a fill has the table locked until the next number is after its own.
-        execute(transaction, LOCK, &[]).await?;
-        next_values(transaction, values.len()).await?
-    } else {
-        vec![0; values.len()]
-    };
+    let numbers = if is_copied { next_values(transaction, values.len()).await? } else { vec![0; values.len()] };
     let mut copied = Vec::new();
     for (value, number) in values.into_iter().zip(numbers) {
         let lines = (first_number(number)..).zip(value).map(|(number, entry)| Line::new(number, entry));

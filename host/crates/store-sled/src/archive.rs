@@ -3,6 +3,7 @@
 //! The writer fixes the transaction between two groups: the last assigned numbers, and the few values without older
 //! versions (clients, settings, counters). All else is read afterwards ([`daftar_store::archive`]), a little at a time.
 
+mod catch_up;
 mod refill;
 
 use std::sync::Arc;

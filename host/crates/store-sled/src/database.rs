@@ -83,6 +83,11 @@ impl Database {
         Ok(before)
     }
 
+    /// Removes a key.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
+        self.apply([&Operation { key: key.to_vec(), value: None }].into_iter())
+    }
+
     /// Applies operations in order, all or none.
     pub(super) fn apply<'o>(&self, operations: impl Iterator<Item = &'o Operation>) -> Result<()> {
         let mut batch = Batch::default();

@@ -32,6 +32,8 @@ pub(super) const IDENTIFIER: u8 = b'i';
 pub(super) const REQUEST: u8 = b'k';
 /// Counters, by name.
 pub(super) const COUNTER: u8 = b'n';
+/// The state of a register that was copied into the folder.
+pub(super) const ORIGIN: &[u8] = b"O";
 /// Open memberships, by program and beneficiary.
 pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
 /// Parts of photos, by digest and number.
@@ -227,6 +229,7 @@ mod tests {
         let keys = [
             ("format", FORMAT.to_vec()),
             ("register", REGISTER.to_vec()),
+            ("state of a copied register", ORIGIN.to_vec()),
             ("record", record(RecordKind::Individual, id)),
             ("record", record(RecordKind::Consent, id)),
             ("history", history(RecordKind::Group, id, version)),

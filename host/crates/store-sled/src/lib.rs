@@ -131,6 +131,7 @@ impl SledStore {
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
             |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+        open::check_copied(path, &reader)?;
         let state = contain(|| State::read(&reader)).unwrap_or_else(|Panicked| Err(not_understood()));
         let state = state.map_err(database_error)?;
         open::check_acknowledged(path, &state.acknowledged())?;

@@ -23,6 +23,7 @@ use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 use super::not_understood;
 use super::reader::Reader;
 use super::unfinished::{self, UNFINISHED_FILE, Unfinished};
+use daftar_store::archive::Origin;
 use daftar_store::change_log::RegisterId;
 use daftar_store::{BEFORE_FIRST_RELEASE, StoreError, record};
 
@@ -99,6 +100,29 @@ pub enum OpenError {
         "the data folder `{}` lacks the file `{DATABASE_FILE}`, which contains the register, but has its other files: put it back, or restore a backup; a new register requires an empty folder", .0.display()
     )]
     Incomplete(PathBuf),
+    /// A register is being copied into it.
+    #[error("the data folder `{}` contains a part of a register, because copying it was interrupted: {remedy}", .path.display())]
+    Unfinished {
+        /// The folder.
+        path: PathBuf,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// It cannot be caught up: no register was copied into it.
+    #[error(
+        "no register was moved into the data folder `{}`: fill an empty one first, with `daftar migrate fill --to sled` or `daftar restore FILE`", .0.display()
+    )]
+    NotFilled(PathBuf),
+    /// It cannot be caught up: a server wrote to it since it was filled.
+    #[error(
+        "the data folder `{}` was written to since the register was moved into it: {how}; later writes to the database can no longer be applied. Continue with the folder as it is, or continue with the database and fill an empty folder from it", .path.display()
+    )]
+    WrittenSince {
+        /// The folder.
+        path: PathBuf,
+        /// Its last write, and the expected one.
+        how: String,
+    },
     /// An acknowledged write is missing.
     #[error(
         "the data folder `{}` ends at {held}, and {acknowledged} was acknowledged: its files were truncated, damaged or replaced by older ones; put the files back or restore the last backup; if you put older ones back on purpose, remove `{}` and start again", .path.display(), .path.join(MARK_FILE).display()
@@ -201,6 +225,20 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Rejects a folder into which a register was not copied completely.
+///
+/// # Errors
+/// [`OpenError::Unfinished`]; [`OpenError::Database`] if the state of the copy cannot be read.
+pub(super) fn check_copied(path: &Path, reader: &Reader) -> Result<(), OpenError> {
+    let reason = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+    let remedy = match reader.origin().map_err(reason)? {
+        None | Some(Origin::Filled(_)) => return Ok(()),
+        Some(Origin::Filling) => "delete it, and copy the register again",
+        Some(Origin::CatchingUp(_)) => "run `daftar migrate catch-up --to sled` again",
+    };
+    Err(OpenError::Unfinished { path: path.to_owned(), remedy })
+}
+
 /// Completes writes that a failure interrupted.
 fn finish_unfinished(path: &Path, database: &Database, register: [u8; 16]) -> Result<(), OpenError> {
     let reader = Reader { database: database.clone(), health: Arc::default() };
@@ -275,7 +313,11 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(Database, 
     {
         finish_unfinished(path, &database, register)?;
     }
-    Ok((database, lock))
+    // Values that cannot be read are findings of the check.
+    match check_copied(path, &Reader { database: database.clone(), health: Arc::default() }) {
+        Err(unfinished @ OpenError::Unfinished { .. }) => Err(unfinished),
+        Ok(()) | Err(_) => Ok((database, lock)),
+    }
 }
 
 /// Opens the database. This process has its own lock already, so if the database's lock is taken, a store of this

@@ -17,6 +17,7 @@ use daftar_domain::idempotency::{IdempotentRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::archive::Origin;
 use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
 use daftar_store::record::fields::Selection;
@@ -185,6 +186,11 @@ impl Reader {
     pub(super) fn register_id(&self) -> Result<RegisterId, StoreError> {
         let bytes = self.get(keys::REGISTER)?.ok_or_else(|| corrupt("id of the register", "it is missing"))?;
         record::register::decode(&bytes).map(RegisterId)
+    }
+
+    /// Returns the state of the register that was copied into the folder; none if none was.
+    pub(super) fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        self.get(keys::ORIGIN)?.map(|bytes| record::origin::decode(&bytes)).transpose()
     }
 
     pub(super) fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {

@@ -364,13 +364,16 @@ fn raw_value(table: Table, key: &[u8], value: &[u8]) -> RawValue {
         }
         Table::SearchRows | Table::Others => {
             let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));
-            if key == keys::REGISTER {
-                let error = record::register::decode(value).err();
-                let invalid = error.map(|error| undecodable(Part::Files, "the id of the register", &error));
-                Some(RawValue::Checked(invalid))
-            } else {
-                is_known.then_some(RawValue::Checked(None))
-            }
+            let invalid = match key {
+                keys::REGISTER => record::register::decode(value).err().map(|error| ("the id of the register", error)),
+                keys::ORIGIN => {
+                    record::origin::decode(value).err().map(|error| ("the state of the copied register", error))
+                }
+                _ => None,
+            };
+            let invalid = invalid.map(|(what, error)| undecodable(Part::Files, what, &error));
+            (is_known || invalid.is_some() || matches!(key, keys::REGISTER | keys::ORIGIN))
+                .then_some(RawValue::Checked(invalid))
         }
     };
     read.unwrap_or_else(|| RawValue::Checked(Some(strange_key(table.part(), key))))

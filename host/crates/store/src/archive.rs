@@ -294,18 +294,18 @@ impl Snapshot {
     }
 }
 
-/// Fills an empty store from a snapshot, or updates a store that was filled before. Every backend implements it for an
-/// empty store; PostgreSQL implements updates as well.
+/// Fills an empty store from a snapshot, or updates a store that was filled before. Every backend implements both.
 ///
-/// - Atomicity: items become visible when the refill is finished. A database writes all in one transaction; the caller
-///   marks an unfinished folder, and no server opens it.
+/// - Atomicity: items become visible when the refill is finished. A database writes all in one transaction; an
+///   unfinished folder has a mark ([`Origin`]), and no server opens it.
 /// - Order: items arrive in the order of a [`Snapshot`].
 /// - Durability: everything is on disk when [`Refill::finish`] returns.
-/// - A crash before that leaves a database unchanged, and a folder that must be deleted.
+/// - A crash before that leaves a database unchanged. A folder that was being filled must be deleted, and one that was
+///   being updated must be updated again.
 #[async_trait::async_trait]
 pub trait Refill: Send {
-    /// Records the snapshot's mark before any item is written. A store that supports updates stores it.
-    fn note_origin(&mut self, _mark: &Mark) {}
+    /// Records the snapshot's mark, before [`Refill::finish`]; without it the store cannot be updated later.
+    fn note_origin(&mut self, mark: &Mark);
 
     /// Writes items, in the order in which they were read. A store may write some of them later; a call without items
     /// returns when all items so far are written.
@@ -317,7 +317,7 @@ pub trait Refill: Send {
     /// Finishes the refill and returns the changes to existing items; empty for a store that was empty.
     ///
     /// # Errors
-    /// If the store fails, or its last write is not the recorded mark. An updated store is unchanged then, unless the
+    /// If the store fails, or its last write is not the recorded mark. An updated database is unchanged then, unless the
     /// connection was lost during the final commit: its result is unknown.
     async fn finish(self: Box<Self>) -> Result<ApplyReport, StoreError>;
 }
@@ -375,7 +375,7 @@ const WRITTEN_SINCE_MAX: usize = 2_000_000;
 /// The error for more changed records.
 fn too_many_written() -> StoreError {
     StoreError::LimitReached(
-        "too many records were written since: fill an empty database from a new backup, and catch up soon after it",
+        "too many records were written since: fill an empty store from a new backup, and catch up soon after it",
     )
 }
 
@@ -392,6 +392,30 @@ pub struct Held {
     pub audit: u64,
     /// The audit log value that reports the last removal: each step of a removal rewrites it.
     pub removal: Option<u64>,
+}
+
+impl Held {
+    /// Compares the state with the last numbers that are stored now; describes the difference.
+    #[must_use]
+    pub fn written_since(&self, sequence: Sequence, code_table_parts: u64, audit: u64) -> Option<String> {
+        if (sequence, code_table_parts, audit) == (self.sequence, self.code_table_parts, self.audit) {
+            return None;
+        }
+        let ends = |sequence: Sequence, audit: u64| format!("write {} and value {audit} of the audit log", sequence.0);
+        let (now, moved) = (ends(sequence, audit), ends(self.sequence, self.audit));
+        Some(format!("it is at {now}, and the data that was moved ends at {moved}"))
+    }
+}
+
+/// The state of the copy of a register in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// It is being filled.
+    Filling,
+    /// It was filled, and is being caught up from that state.
+    CatchingUp(Held),
+    /// It was filled up to that state.
+    Filled(Held),
 }
 
 /// The last values of a store, and its values at the last numbers of another store.
@@ -430,10 +454,14 @@ impl ApplyReport {
 
 /// A store that was filled before, to be updated from its source. No client writes to it until the update is finished.
 pub struct CatchUp {
+    /// What the store is, for messages: a `database` or a `folder`.
+    pub name: &'static str,
     /// Its state.
     pub held: Held,
     /// Its values at its own last numbers.
     pub ends: Ends,
+    /// True if an earlier update was interrupted, which may have written later values.
+    pub was_interrupted: bool,
     /// Writes the changes made since.
     pub refill: Box<dyn Refill>,
 }

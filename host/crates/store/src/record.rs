@@ -36,7 +36,7 @@ use std::sync::Arc;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordId, RecordKind};
 
-pub use self::small::{counter, identifier, open_membership, register};
+pub use self::small::{counter, identifier, open_membership, origin, register};
 use super::StoreError;
 
 /// Maximum length of a stored value, in bytes. Large values slow down the embedded database.
@@ -76,6 +76,7 @@ forms! {
     counter::StoredCounterV1: 1, "counter";
     identifier::StoredOwnersV1: 1, "identifier";
     open_membership::StoredOpenMembershipV1: 1, "open membership";
+    origin::StoredOriginV1: 1, "state of a copied register";
     photo::StoredPhotoPartV1: 1, "part of a photo";
     register::StoredRegisterV1: 1, "id of the register";
     remembered::StoredRequestV1: 1, "request that was done";

@@ -104,7 +104,9 @@ impl PostgresRefill {
     pub async fn catch_up(options: PostgresOptions) -> Result<CatchUp, OpenError> {
         let (refill, found, place) = Self::begin(options, true).await?;
         match found {
-            Found::Filled(held, ends) => Ok(CatchUp { held, ends, refill: Box::new(refill) }),
+            Found::Filled(held, ends) => {
+                Ok(CatchUp { name: "database", held, ends, was_interrupted: false, refill: Box::new(refill) })
+            }
             Found::WrittenSince(how) => Err(OpenError::WrittenSince { place, how }),
             Found::Empty | Found::Full | Found::NotFilled => Err(OpenError::NotFilled { place }),
         }
@@ -253,7 +255,7 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
     let (first, last) = (audit_row::first_number(held.audit), audit_row::last_number(held.audit));
     let audit = transaction.query(&audit_row::value_statement(), &[&first, &last]).await?;
     let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?, &audit)?;
-    if let Some(how) = written_since(&held, &locked, ends.audit) {
+    if let Some(how) = held.written_since(locked.last.sequence, locked.code_table_parts, ends.audit) {
         return Ok((Found::WrittenSince(how), None));
     }
     let bringing = IncrementalApply::begin(transaction, held.clone(), locked, bulk).await?;
@@ -371,18 +373,4 @@ async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
         audit: number(&row, 3)?,
         removal: removal.map(unsigned).transpose()?,
     }))
-}
-
-/// Describes the position of a database that was written to since it was filled.
-fn written_since(held: &Held, locked: &Locked, audit: u64) -> Option<String> {
-    let there = (locked.last.sequence, locked.code_table_parts, audit);
-    if there == (held.sequence, held.code_table_parts, held.audit) {
-        return None;
-    }
-    let ends = |sequence: Sequence, audit: u64| format!("write {} and value {audit} of the audit log", sequence.0);
-    Some(format!(
-        "the database is at {}, and the data that was moved ends at {}",
-        ends(there.0, there.2),
-        ends(held.sequence, held.audit)
-    ))
 }

@@ -25,7 +25,7 @@ pub(super) async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
 }
 
 /// The findings of a verification, one per line, sorted by text.
-async fn findings(store: &dyn Archive) -> Vec<String> {
+pub(super) async fn findings(store: &dyn Archive) -> Vec<String> {
     let (events, mut reported) = tokio::sync::mpsc::channel(4);
     let listen = async {
         let mut findings = Vec::new();

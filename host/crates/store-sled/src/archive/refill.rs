@@ -1,42 +1,56 @@
-//! Filling an empty folder from a backup.
+//! Filling an empty folder with the contents of another store or a backup, and catching up a folder that was filled
+//! before ([`super::catch_up`]).
 //!
 //! **Invariant:** no other process or thread has the folder open, so there is no writer thread: values are written
-//! here, in the order of their keys, and synced at the end.
+//! here and synced at the end. Until then the folder has the mark of an unfinished copy, which is written before the
+//! first value.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use daftar_domain::audit::AuditEntry;
-use daftar_domain::change::ChangedRecord;
+use daftar_domain::change::Sequence;
 use daftar_domain::photo::Photo;
-use daftar_store::archive::{ApplyReport, Carried, Entry, Refill};
+use daftar_store::archive::{self, ApplyReport, Carried, CatchUp, Ends, Entry, Held, Origin, Refill};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
 use super::super::disk::{self, Disk};
+use super::super::group::Operation;
 use super::super::health::Health;
 use super::super::keys;
-use super::super::mark::Mark;
+use super::super::mark::{Acknowledged, Mark};
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
-use super::super::writer::State;
+use super::super::writer::{KEYS_PER_BATCH_MAX, State};
+use super::catch_up::Known;
 
 /// The bytes after which the database is flushed, so that few wait in memory.
 const FLUSH_BYTES: usize = 64 * 1024 * 1024;
 
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
-/// A folder that is being filled.
+/// A folder that is being filled or caught up.
 pub struct SledRefill(Option<Filling>);
 
-struct Filling {
-    reader: Reader,
+pub(super) struct Filling {
+    pub(super) reader: Reader,
     disk: Disk,
     mark: Mark,
     carried: Carried,
     segment: OpenSegment,
     unflushed_bytes: usize,
+    /// The last entry of the change log.
+    sequence: Sequence,
+    /// The value of the audit log that reports the last removal.
+    removal: Option<u64>,
+    /// The last write of the source.
+    source: Option<archive::Mark>,
+    /// True once the mark of an unfinished copy is written.
+    is_marked: bool,
+    /// The contents of a folder that is being caught up; none if it was empty.
+    pub(super) known: Option<Known>,
     /// Released last: fields are dropped in this order.
     _lock: File,
 }
@@ -47,25 +61,48 @@ impl SledRefill {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mark, unfinished: _, register: _, lock } =
-            open::open(path, cache_bytes)?;
-        let reader = Reader { database, health: Arc::new(Health::default()) };
+        let filling = Filling::open(path, cache_bytes)?;
         let refused = |reason: String| OpenError::Database { path: path.to_owned(), reason };
-        for item in reader.database.tree().iter().keys() {
+        open::check_copied(path, &filling.reader)?;
+        for item in filling.reader.database.tree().iter().keys() {
             let key = item.map_err(|error| refused(error.to_string()))?;
             if key != keys::FORMAT && key != keys::REGISTER {
                 return Err(refused("it contains a register, and only an empty folder can be filled".to_owned()));
             }
         }
-        Ok(Self(Some(Filling {
-            reader,
-            disk,
-            mark,
-            carried: Carried::default(),
-            segment: OpenSegment::default(),
-            unflushed_bytes: 0,
-            _lock: lock,
-        })))
+        Ok(Self(Some(filling)))
+    }
+
+    /// Starts to catch up a folder that was filled before, or whose catching up was interrupted.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
+    pub fn catch_up(path: &Path, cache_bytes: u64) -> Result<CatchUp, OpenError> {
+        let mut filling = Filling::open(path, cache_bytes)?;
+        let refused = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+        let (held, is_complete) = match filling.reader.origin().map_err(refused)? {
+            None => return Err(OpenError::NotFilled(path.to_owned())),
+            Some(Origin::Filling) => {
+                open::check_copied(path, &filling.reader)?;
+                return Err(OpenError::NotFilled(path.to_owned()));
+            }
+            Some(Origin::CatchingUp(held)) => (held, false),
+            Some(Origin::Filled(held)) => (held, true),
+        };
+        let ends = filling.reader.ends(&held).map_err(refused)?;
+        let how = held.written_since(ends.sequence, ends.code_table_parts, ends.audit);
+        if let Some(how) = how.filter(|_| is_complete) {
+            return Err(OpenError::WrittenSince { path: path.to_owned(), how });
+        }
+        if is_complete {
+            let Ends { sequence, code_table_parts, audit, .. } = ends;
+            open::check_acknowledged(path, &Acknowledged { sequence: sequence.0, audit, code_table_parts })?;
+        }
+        let known = Known::read(&filling.reader, held.clone(), is_complete).map_err(refused)?;
+        filling.segment = filling.reader.open_segment(held.audit).map_err(refused)?;
+        (filling.sequence, filling.removal, filling.known) = (held.sequence, held.removal, Some(known));
+        let refill = Box::new(Self(Some(filling)));
+        Ok(CatchUp { name: "folder", held, ends, was_interrupted: !is_complete, refill })
     }
 
     /// Runs work on the folder in a thread for blocking work. Rejects all work after a failure.
@@ -85,12 +122,18 @@ impl SledRefill {
 
 #[async_trait::async_trait]
 impl Refill for SledRefill {
+    fn note_origin(&mut self, mark: &archive::Mark) {
+        if let Some(filling) = &mut self.0 {
+            filling.source = Some(mark.clone());
+        }
+    }
+
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.fill(move |filling| filling.put(entries)).await
     }
 
     async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
-        self.fill(Filling::finish).await.map(|()| ApplyReport::default())
+        self.fill(Filling::finish).await
     }
 }
 
@@ -101,7 +144,42 @@ impl Drop for Filling {
 }
 
 impl Filling {
+    fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
+        let open::OpenFolder { database, disk, mark, unfinished: _, register: _, lock } =
+            open::open(path, cache_bytes)?;
+        let reader = Reader { database, health: Arc::new(Health::default()) };
+        Ok(Self {
+            reader,
+            disk,
+            mark,
+            carried: Carried::default(),
+            segment: OpenSegment::default(),
+            unflushed_bytes: 0,
+            sequence: Sequence::default(),
+            removal: None,
+            source: None,
+            is_marked: false,
+            known: None,
+            _lock: lock,
+        })
+    }
+
+    /// Writes the mark of an unfinished copy, once.
+    fn mark(&mut self) -> Result<(), StoreError> {
+        if std::mem::replace(&mut self.is_marked, true) {
+            return Ok(());
+        }
+        self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))
+    }
+
+    fn note(&self, origin: &Origin) -> Result<(), StoreError> {
+        let written = self.reader.database.insert(keys::ORIGIN.to_vec(), record::origin::encode(origin)?);
+        written.map(drop).map_err(|error| self.reader.health.fail("writing", &error))
+    }
+
     fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        self.mark()?;
+        let entries = self.without_old_audit(entries)?;
         let mut values = Vec::with_capacity(entries.len());
         let mut owned = Vec::new();
         for entry in entries {
@@ -111,7 +189,7 @@ impl Filling {
         values.sort_unstable();
         owned.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         for (key, value) in values {
-            self.insert(key, value)?;
+            self.write(key, value)?;
         }
         for (key, owner) in owned {
             self.own(key, owner)?;
@@ -122,14 +200,35 @@ impl Filling {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), StoreError> {
+    fn finish(&mut self) -> Result<ApplyReport, StoreError> {
+        self.mark()?;
         self.carried.finish()?;
+        let report = self.finish_catch_up()?;
+        let state = State::read(&self.reader)?;
+        match self.source.take() {
+            Some(source) => {
+                let last = state.last;
+                if last.sequence != source.sequence || source.records.iter().any(|(kind, id)| last.key(*kind) != *id) {
+                    let reason =
+                        "it has fewer or more records than its source; delete the folder, and fill an empty one";
+                    return Err(corrupt("register", reason));
+                }
+                self.note(&Origin::Filled(Held {
+                    register: source.register,
+                    sequence: source.sequence,
+                    code_table_parts: state.code_table_parts,
+                    audit: state.last_audit,
+                    removal: self.removal,
+                }))?;
+            }
+            None => self.remove([keys::ORIGIN.to_vec()])?,
+        }
         self.flush()?;
         self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))?;
-        let acknowledged = State::read(&self.reader)?.acknowledged();
         self.mark
-            .write_durably(acknowledged)
-            .map_err(|error| self.reader.health.fail("writing the acknowledgement marker", &error))
+            .write_durably(state.acknowledged())
+            .map_err(|error| self.reader.health.fail("writing the acknowledgement marker", &error))?;
+        Ok(report)
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -137,13 +236,25 @@ impl Filling {
         disk::flush(self.reader.database.tree()).map_err(|error| self.reader.health.fail("flushing", &error))
     }
 
-    fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {
+    pub(super) fn remove(&self, keys: impl IntoIterator<Item = Vec<u8>>) -> Result<(), StoreError> {
+        let removed: Vec<Operation> = keys.into_iter().map(|key| Operation { key, value: None }).collect();
+        for some in removed.chunks(KEYS_PER_BATCH_MAX) {
+            let applied = self.reader.database.apply(some.iter());
+            applied.map_err(|error| self.reader.health.fail("removing", &error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {
         self.unflushed_bytes = self.unflushed_bytes.saturating_add(key.len()).saturating_add(value.len());
         self.reader.database.insert(key, value).map_err(|error| self.reader.health.fail("writing", &error))
     }
 
     /// Adds an owner of an identifier. Most have one, so it is written first and corrected if there are others.
     fn own(&mut self, key: Vec<u8>, owner: IdentifierOwner) -> Result<(), StoreError> {
+        if self.known.is_some() {
+            return self.own_again(key, owner);
+        }
         let Some(before) = self.insert(key.clone(), record::identifier::encode(&[owner])?)? else { return Ok(()) };
         let mut owners = record::identifier::decode(&before)?;
         if owner.is_open && owners.iter().any(|other| other.is_open) {
@@ -179,25 +290,36 @@ impl Filling {
             }
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
-                let carried = self.carried.see(&record, is_present)?.into_iter();
+                let carried = self.carried.see(&record, is_present)?;
+                if is_present {
+                    self.disown(kind, id, &carried)?;
+                }
                 owned.extend(
-                    carried.map(|(key, is_open)| (keys::identifier(kind, &key), IdentifierOwner { id, is_open })),
+                    carried
+                        .into_iter()
+                        .map(|(key, is_open)| (keys::identifier(kind, &key), IdentifierOwner { id, is_open })),
                 );
                 if !is_present {
                     values.push((keys::history(kind, id, version), value));
                     return Ok(());
                 }
-                if let ChangedRecord::ProgramMembership(membership) = &record
-                    && membership.details.status().is_open()
-                {
-                    let slot = keys::open_membership(membership.details.slot());
-                    values.push((slot, record::open_membership::encode(Some(id))?));
+                if let Some(slot) = self.slot_to_hold(&record)? {
+                    values.push((keys::open_membership(slot), record::open_membership::encode(Some(id))?));
                 }
                 values.push((keys::record(kind, id), value));
             }
-            Entry::Change { sequence, value } => values.push((keys::by_number(keys::CHANGE, sequence.0), value)),
+            Entry::Change { sequence, value } => {
+                if sequence != self.sequence.next() {
+                    return Err(corrupt("order of writes", "a write is missing"));
+                }
+                self.sequence = sequence;
+                values.push((keys::by_number(keys::CHANGE, sequence.0), value));
+            }
             Entry::Audit { number, value } => {
                 let lines: Vec<AuditEntry> = record::audit::decode(&value)?;
+                if lines.iter().any(AuditEntry::reports_removal) {
+                    self.removal = Some(number);
+                }
                 values.push((keys::by_number(keys::AUDIT, number), value));
                 self.segment.add(number, &lines);
                 if let Some(segment) = self.segment.take_full() {

@@ -15,6 +15,7 @@ use super::code_table::StoredCodeTableV1;
 use super::counter::StoredCounterV1;
 use super::identifier::StoredOwnersV1;
 use super::open_membership::StoredOpenMembershipV1;
+use super::origin::StoredOriginV1;
 use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
 use super::rule_draft::StoredRuleDraftV1;
@@ -23,6 +24,8 @@ use super::setting::{
     StoredRetainedConceptsV1,
 };
 use super::*;
+use crate::archive::{Held, Origin};
+use crate::change_log::RegisterId;
 use crate::{IdentifierOwner, StoredCodeTable};
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::Client;
@@ -310,6 +313,18 @@ fn old_ids_of_registers_are_read() {
 }
 
 #[test]
+fn old_states_of_copied_registers_are_read() {
+    let register = RegisterId(std::array::from_fn(|at| u8::try_from(at * 7).unwrap()));
+    let held = Held { register, sequence: Sequence(300), code_table_parts: 2, audit: 70_000, removal: Some(9) };
+    let sample = Origin::CatchingUp(held.clone());
+    let old = check::<StoredOriginV1>("origin-v1", &origin::encode(&sample).unwrap());
+    assert_eq!(origin::decode(&old).unwrap(), sample);
+    for other in [Origin::Filling, Origin::Filled(held)] {
+        assert_eq!(origin::decode(&origin::encode(&other).unwrap()).unwrap(), other);
+    }
+}
+
+#[test]
 fn old_counters_are_read() {
     let old = check::<StoredCounterV1>("counter-v1", &counter::encode(1_000_000).unwrap());
     assert_eq!(counter::decode(&old).unwrap(), 1_000_000);
@@ -366,6 +381,7 @@ proptest! {
         let _ = change::decode(&versioned);
         let _ = counter::decode(&versioned);
         let _ = register::decode(&versioned);
+        let _ = origin::decode(&versioned);
         let _ = open_membership::decode(&versioned);
         let _ = remembered::decode(samples::idempotent_request().name, &versioned);
     }

@@ -130,3 +130,71 @@ pub mod register {
         decode_as(bytes, |stored: StoredRegisterV1| Ok(stored.id))
     }
 }
+
+/// Stored form of the state of a copied register.
+pub mod origin {
+    use serde::{Deserialize, Serialize};
+
+    use crate::StoreError;
+    use crate::archive::{Held, Origin};
+    use crate::change_log::RegisterId;
+    use crate::record::decode_as;
+    use daftar_domain::change::Sequence;
+
+    /// The state of a copied register, version 1; none while it is being filled.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct StoredOriginV1 {
+        held: Option<StoredHeldV1>,
+        is_complete: bool,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    struct StoredHeldV1 {
+        register: [u8; 16],
+        sequence: u64,
+        code_table_parts: u64,
+        audit: u64,
+        removal: Option<u64>,
+    }
+
+    /// Encodes the state of a copied register.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], which cannot happen with a few numbers.
+    pub fn encode(origin: &Origin) -> Result<Vec<u8>, StoreError> {
+        let (held, is_complete) = match origin {
+            Origin::Filling => (None, false),
+            Origin::CatchingUp(held) => (Some(held), false),
+            Origin::Filled(held) => (Some(held), true),
+        };
+        let held = held.map(|held| StoredHeldV1 {
+            register: held.register.0,
+            sequence: held.sequence.0,
+            code_table_parts: held.code_table_parts,
+            audit: held.audit,
+            removal: held.removal,
+        });
+        crate::record::encode(&StoredOriginV1 { held, is_complete })
+    }
+
+    /// Decodes the state of a copied register.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the bytes cannot be read.
+    pub fn decode(bytes: &[u8]) -> Result<Origin, StoreError> {
+        decode_as(bytes, |stored: StoredOriginV1| {
+            let held = stored.held.map(|held| Held {
+                register: RegisterId(held.register),
+                sequence: Sequence(held.sequence),
+                code_table_parts: held.code_table_parts,
+                audit: held.audit,
+                removal: held.removal,
+            });
+            Ok(match held {
+                None => Origin::Filling,
+                Some(held) if stored.is_complete => Origin::Filled(held),
+                Some(held) => Origin::CatchingUp(held),
+            })
+        })
+    }
+}

@@ -5,16 +5,29 @@ use daftar_domain::group::GroupDetails;
 use daftar_store::record;
 use daftar_store::suite::audit_entry;
 
-async fn line(store: &dyn Store, request: &str) {
+pub(super) async fn line(store: &dyn Store, request: &str) {
     store.append_audit(vec![audit_entry(request)]).await.unwrap();
     store.audit(0).await.unwrap();
 }
 
-/// Returns the error for a database that cannot be caught up.
-async fn refused(from: &SledStore, database: &Database) -> String {
+/// Returns the error for a store that cannot be caught up.
+pub(super) async fn refused(from: &dyn Archive, database: &impl Target) -> String {
     match database.begin().await {
-        Err(error) => error.to_string(),
+        Err(error) => error,
         Ok(begun) => catch_up(from, begun, |_, _, _| ()).await.unwrap_err().to_string(),
+    }
+}
+
+/// Gives an identifier to every individual.
+pub(super) fn give_identifier(entries: &mut [Entry], identifier: &str) {
+    for entry in entries {
+        let Entry::Version { kind: RecordKind::Individual, id, is_present: true, value, .. } = entry else { continue };
+        let ChangedRecord::Individual(changed) = record::decode_any(RecordKind::Individual, *id, value).unwrap() else {
+            continue;
+        };
+        let mut changed = daftar_domain::individual::Individual::clone(&changed);
+        changed.details.identifiers = person(&[identifier]).identifiers;
+        *value = record::encode_any(&ChangedRecord::Individual(Arc::new(changed))).unwrap();
     }
 }
 
@@ -143,17 +156,8 @@ async fn an_identifier_that_its_record_still_has_is_not_taken() {
         if entries.is_empty() {
             break;
         }
-        for entry in &mut entries {
-            // The second gets the identifier of the first.
-            if let Entry::Version { kind, id, is_present: true, value, .. } = entry {
-                let ChangedRecord::Individual(second) = record::decode_any(*kind, *id, value).unwrap() else {
-                    continue;
-                };
-                let mut second = daftar_domain::individual::Individual::clone(&second);
-                second.details.identifiers = person(&["urn:x:a|1"]).identifiers;
-                *value = record::encode_any(&ChangedRecord::Individual(Arc::new(second))).unwrap();
-            }
-        }
+        // The second gets the identifier of the first.
+        give_identifier(&mut entries, "urn:x:a|1");
         begun.refill.put(entries).await.unwrap();
     }
     let error = begun.refill.finish().await.unwrap_err();
