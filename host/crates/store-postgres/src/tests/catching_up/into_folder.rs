@@ -186,3 +186,29 @@ async fn a_unique_value_that_its_record_still_has_is_not_taken() {
     target.assert_equals(&from, &caught_up).await;
     assert_eq!(target.with_store(async |store| findings(store).await).await, findings(&from).await);
 }
+
+#[tokio::test]
+async fn a_snapshot_has_all_audit_entries_before_its_last_one() {
+    let database = Database::new();
+    let (store, other) = (Arc::new(database.store().await), database.store().await);
+    line(&*store, "first").await;
+    let mut connection = other.database.auditor().await.unwrap();
+    let transaction = connection.object_mut().unwrap().transaction().await.unwrap();
+    audit_row::add(&transaction, &[audit_entry("committed last")], 1).await.unwrap();
+    line(&*store, "third").await;
+    let beginning = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.snapshot().await.unwrap() }
+    });
+    database.until_locked(&beginning).await;
+    transaction.commit().await.unwrap();
+    let entries = taken(beginning.await.unwrap()).await;
+    let numbers = entries.iter().filter_map(|entry| match entry {
+        Entry::Audit { number, .. } => Some(*number),
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3]);
+    drop(connection);
+    other.close().await;
+    store.close().await;
+}
