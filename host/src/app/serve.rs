@@ -72,6 +72,12 @@ impl Listeners {
         config.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
     }
 
+    /// Address of the metrics page without a token, if it has a separate listener.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
     /// Address of the admin API, for commands on this machine.
     #[must_use]
     pub fn offered_admin_url(&self) -> String {
