@@ -15,7 +15,7 @@ fn daftar(folder: &Path, arguments: &[&str]) -> Finished {
     // Both scaffolds share their dependencies, and nothing is fetched: their lock file names the crates of this workspace.
     command.env("CARGO_TARGET_DIR", daftar_test_needs::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
     // The sandbox has no counters of coverage.
-    command.env_remove("RUSTC_WORKSPACE_WRAPPER");
+    command.env_remove("RUSTC_WRAPPER");
     process::finish(command)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::refused::{line, refused};
+use super::refused::{line, refused, with_identifier_of_another};
 use super::*;
 use crate::tests::crossing::{findings, taken};
 use daftar_store_sled::SledRefill;
@@ -166,18 +166,7 @@ async fn a_unique_value_that_its_record_still_has_is_not_taken() {
     }
     target.fill(&from).await;
     commit(&from, vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
-    let mut begun = target.begin().await.unwrap();
-    let mut snapshot = from.since(&begun.held).await.unwrap();
-    begun.refill.note_origin(snapshot.mark());
-    loop {
-        let mut entries = snapshot.next().await.unwrap();
-        if entries.is_empty() {
-            break;
-        }
-        super::refused::give_identifier(&mut entries, "urn:x:a|1");
-        begun.refill.put(entries).await.unwrap();
-    }
-    let error = begun.refill.finish().await.unwrap_err();
+    let error = with_identifier_of_another(&from, target.begin().await.unwrap()).await;
     assert!(error.to_string().contains("another record has the same open identifier"), "{error}");
     let unfinished = SledStore::open(&target.path(), SledOptions::default()).err().unwrap();
     assert!(unfinished.to_string().contains("again"), "{unfinished}");

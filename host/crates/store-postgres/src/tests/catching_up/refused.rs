@@ -18,8 +18,22 @@ pub(super) async fn refused(from: &dyn Archive, database: &impl Target) -> Strin
     }
 }
 
+/// Applies the later writes, with the identifier of the first individual in place of those of the changed ones.
+pub(super) async fn with_identifier_of_another(from: &dyn Archive, mut begun: CatchUp) -> StoreError {
+    let mut snapshot = from.since(&begun.held).await.unwrap();
+    begun.refill.note_origin(snapshot.mark());
+    loop {
+        let mut entries = snapshot.next().await.unwrap();
+        if entries.is_empty() {
+            return begun.refill.finish().await.unwrap_err();
+        }
+        give_identifier(&mut entries, "urn:x:a|1");
+        begun.refill.put(entries).await.unwrap();
+    }
+}
+
 /// Gives an identifier to every individual.
-pub(super) fn give_identifier(entries: &mut [Entry], identifier: &str) {
+fn give_identifier(entries: &mut [Entry], identifier: &str) {
     for entry in entries {
         let Entry::Version { kind: RecordKind::Individual, id, is_present: true, value, .. } = entry else { continue };
         let ChangedRecord::Individual(changed) = record::decode_any(RecordKind::Individual, *id, value).unwrap() else {
@@ -148,19 +162,7 @@ async fn an_identifier_that_its_record_still_has_is_not_taken() {
     database.fill(&from).await;
     let before = database.everything();
     commit(&from, vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
-    let mut begun = database.begin().await.unwrap();
-    let mut snapshot = from.since(&begun.held).await.unwrap();
-    begun.refill.note_origin(snapshot.mark());
-    loop {
-        let mut entries = snapshot.next().await.unwrap();
-        if entries.is_empty() {
-            break;
-        }
-        // The second gets the identifier of the first.
-        give_identifier(&mut entries, "urn:x:a|1");
-        begun.refill.put(entries).await.unwrap();
-    }
-    let error = begun.refill.finish().await.unwrap_err();
+    let error = with_identifier_of_another(&from, database.begin().await.unwrap()).await;
     assert!(error.to_string().contains("another record has the same open identifier"), "{error}");
     assert!(database.everything() == before);
 }
