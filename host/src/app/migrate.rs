@@ -122,7 +122,7 @@ pub async fn migrate(
     let (source, to, is_filled) = match action {
         Action::CatchUp { to } => return caught_up(config, data_dir, to, heard).await,
         Action::Fill { to, backup: Some(path) } => (Source::Backup(BackupFile(path)), to, true),
-        Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, other(to)).await?), to, true),
+        Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, to.other()).await?), to, true),
         Action::Compare => {
             (Source::Store(open(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
         }
@@ -160,7 +160,7 @@ async fn caught_up(
     if to == StoreBackend::Sled {
         existing_folder(config, data_dir)?;
     }
-    let source = open(config, data_dir, other(to)).await?;
+    let source = open(config, data_dir, to.other()).await?;
     let target = match to {
         StoreBackend::Sled => in_folder(config, data_dir, SledRefill::catch_up).await?,
         StoreBackend::Postgres => PostgresRefill::catch_up(postgres_options(config)?).await?,
@@ -177,14 +177,6 @@ async fn caught_up(
         compare_since(&*source, &*target, held, comparing).await?
     };
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
-}
-
-/// Returns the other backend, the source of a register for this one.
-fn other(backend: StoreBackend) -> StoreBackend {
-    match backend {
-        StoreBackend::Sled => StoreBackend::Postgres,
-        StoreBackend::Postgres => StoreBackend::Sled,
-    }
 }
 
 /// Source of the copy.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
+use daftar_domain::config::StoreBackend;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
 use daftar_store::archive::{ApplyReport, Archive, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
@@ -256,11 +257,11 @@ impl Comparison {
 pub enum CatchUpError {
     /// It was filled from another register.
     #[error(
-        "the {target} was filled from the register {filled}, and the {source_name} holds the register {found}: name the {source_name} that it was filled from, or fill an empty {target} from this one", source_name = source_of(.target)
+        "the {target} was filled from the register {filled}, and the {source_name} holds the register {found}: name the {source_name} that it was filled from, or fill an empty {target} from this one", target = .target.place(), source_name = .target.other().place()
     )]
     OtherRegister {
-        /// What is caught up: a database or a folder.
-        target: &'static str,
+        /// The backend that is caught up.
+        target: StoreBackend,
         /// The register that it was filled from.
         filled: String,
         /// The register in the source.
@@ -268,11 +269,11 @@ pub enum CatchUpError {
     },
     /// It contains more than the other one.
     #[error(
-        "the {target} holds the register up to {held}, and the {source_name} ends at {found}: an earlier state of the {source_name} was put back. Name the {source_name} as the old server left it, or fill an empty {target} from this one", source_name = source_of(.target)
+        "the {target} holds the register up to {held}, and the {source_name} ends at {found}: an earlier state of the {source_name} was put back. Name the {source_name} as the old server left it, or fill an empty {target} from this one", target = .target.place(), source_name = .target.other().place()
     )]
     Ahead {
-        /// What is caught up: a database or a folder.
-        target: &'static str,
+        /// The backend that is caught up.
+        target: StoreBackend,
         /// Its last write.
         held: String,
         /// The last write of the source.
@@ -280,22 +281,17 @@ pub enum CatchUpError {
     },
     /// Its history differs.
     #[error(
-        "{what} is not the same in the {source_name} and in the {target}: an earlier state of the {source_name} was put back and written to. Name the {source_name} as the old server left it, or fill an empty {target} from this one", source_name = source_of(.target)
+        "{what} is not the same in the {source_name} and in the {target}: an earlier state of the {source_name} was put back and written to. Name the {source_name} as the old server left it, or fill an empty {target} from this one", target = .target.place(), source_name = .target.other().place()
     )]
     OtherHistory {
-        /// What is caught up: a database or a folder.
-        target: &'static str,
+        /// The backend that is caught up.
+        target: StoreBackend,
         /// The item that differs.
         what: String,
     },
     /// A store failed, or contains a value that cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Names the source of such a target.
-fn source_of(target: &str) -> &'static str {
-    if target == "folder" { "database" } else { "folder" }
 }
 
 /// Result of an update.
@@ -321,8 +317,8 @@ pub async fn catch_up(
     to: CatchUp,
     mut heard: impl FnMut(&Held, &Mark, u64),
 ) -> Result<CaughtUp, CatchUpError> {
-    let CatchUp { name, held, ends, mut refill, was_interrupted } = to;
-    check_ends(name, &held, &ends, &from.ends(&held).await?)?;
+    let CatchUp { backend, held, ends, mut refill, was_interrupted } = to;
+    check_ends(backend, &held, &ends, &from.ends(&held).await?)?;
     let mut snapshot = from.since(&held).await?;
     let (mark, mut read) = (snapshot.mark().clone(), 0_u64);
     refill.note_origin(&mark);
@@ -368,7 +364,7 @@ pub async fn compare_since(
 }
 
 /// Rejects a state that is not later.
-fn check_ends(target: &'static str, held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError> {
+fn check_ends(target: StoreBackend, held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError> {
     if found.register != held.register {
         let (filled, found) = (held.register.to_string(), found.register.to_string());
         return Err(CatchUpError::OtherRegister { target, filled, found });

@@ -231,12 +231,19 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
 /// [`OpenError::Unfinished`]; [`OpenError::Database`] if the state of the copy cannot be read.
 pub(super) fn check_copied(path: &Path, reader: &Reader) -> Result<(), OpenError> {
     let reason = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
-    let remedy = match reader.origin().map_err(reason)? {
-        None | Some(Origin::Filled(_)) => return Ok(()),
-        Some(Origin::Filling) => "delete it, and copy the register again",
-        Some(Origin::CatchingUp(_)) => "run `daftar migrate catch-up --to sled` again",
-    };
-    Err(OpenError::Unfinished { path: path.to_owned(), remedy })
+    match reader.origin().map_err(reason)? {
+        None | Some(Origin::Filled(_)) => Ok(()),
+        Some(Origin::Filling) => Err(unfinished_fill(path)),
+        Some(Origin::CatchingUp(_)) => {
+            let remedy = "run `daftar migrate catch-up --to sled` again";
+            Err(OpenError::Unfinished { path: path.to_owned(), remedy })
+        }
+    }
+}
+
+/// The error for a folder that was not filled to the end.
+pub(super) fn unfinished_fill(path: &Path) -> OpenError {
+    OpenError::Unfinished { path: path.to_owned(), remedy: "delete it, and copy the register again" }
 }
 
 /// Completes writes that a failure interrupted.

@@ -25,6 +25,7 @@ use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
 use crate::change_log::RegisterId;
 use crate::verify::RawValues;
 use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::config::StoreBackend;
 use daftar_domain::idempotency::RequestName;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoDigest;
@@ -454,8 +455,8 @@ impl ApplyReport {
 
 /// A store that was filled before, to be updated from its source. No client writes to it until the update is finished.
 pub struct CatchUp {
-    /// What the store is, for messages: a `database` or a `folder`.
-    pub name: &'static str,
+    /// Its backend; the source has the other one.
+    pub backend: StoreBackend,
     /// Its state.
     pub held: Held,
     /// Its values at its own last numbers.

@@ -25,6 +25,26 @@ pub enum StoreBackend {
     Postgres,
 }
 
+impl StoreBackend {
+    /// The other backend, with which a register is exchanged.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Sled => Self::Postgres,
+            Self::Postgres => Self::Sled,
+        }
+    }
+
+    /// The place of a register, in messages.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::Sled => "folder",
+            Self::Postgres => "database",
+        }
+    }
+}
+
 /// Data source of searches and previews on PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, Default)]
 #[serde(rename_all = "lowercase")]

@@ -12,6 +12,7 @@ use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
 
 use daftar_domain::change::Sequence;
+use daftar_domain::config::StoreBackend;
 use daftar_store::StoreError;
 use daftar_store::archive::{ApplyReport, CatchUp, Ends, Entry, Held, Mark, Refill};
 use daftar_store::change_log::RegisterId;
@@ -104,9 +105,13 @@ impl PostgresRefill {
     pub async fn catch_up(options: PostgresOptions) -> Result<CatchUp, OpenError> {
         let (refill, found, place) = Self::begin(options, true).await?;
         match found {
-            Found::Filled(held, ends) => {
-                Ok(CatchUp { name: "database", held, ends, was_interrupted: false, refill: Box::new(refill) })
-            }
+            Found::Filled(held, ends) => Ok(CatchUp {
+                backend: StoreBackend::Postgres,
+                held,
+                ends,
+                was_interrupted: false,
+                refill: Box::new(refill),
+            }),
             Found::WrittenSince(how) => Err(OpenError::WrittenSince { place, how }),
             Found::Empty | Found::Full | Found::NotFilled => Err(OpenError::NotFilled { place }),
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Sequence;
+use daftar_domain::config::StoreBackend;
 use daftar_domain::photo::Photo;
 use daftar_store::archive::{self, ApplyReport, Carried, CatchUp, Ends, Entry, Held, Origin, Refill};
 use daftar_store::segment::OpenSegment;
@@ -82,10 +83,7 @@ impl SledRefill {
         let refused = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
         let (held, is_complete) = match filling.reader.origin().map_err(refused)? {
             None => return Err(OpenError::NotFilled(path.to_owned())),
-            Some(Origin::Filling) => {
-                open::check_copied(path, &filling.reader)?;
-                return Err(OpenError::NotFilled(path.to_owned()));
-            }
+            Some(Origin::Filling) => return Err(open::unfinished_fill(path)),
             Some(Origin::CatchingUp(held)) => (held, false),
             Some(Origin::Filled(held)) => (held, true),
         };
@@ -102,7 +100,7 @@ impl SledRefill {
         filling.segment = filling.reader.open_segment(held.audit).map_err(refused)?;
         (filling.sequence, filling.removal, filling.known) = (held.sequence, held.removal, Some(known));
         let refill = Box::new(Self(Some(filling)));
-        Ok(CatchUp { name: "folder", held, ends, was_interrupted: !is_complete, refill })
+        Ok(CatchUp { backend: StoreBackend::Sled, held, ends, was_interrupted: !is_complete, refill })
     }
 
     /// Runs work on the folder in a thread for blocking work. Rejects all work after a failure.
