@@ -249,7 +249,7 @@ impl TestApp {
                 let app = App::open(config, options).await.expect("the register can be opened");
                 let announce = move || ready.send(()).expect("the test waits for the server");
                 let until = async move { drop(stopped.await) };
-                serve(app, listeners, announce, until).await.expect("the server serves");
+                serve(app, listeners, announce, None, until).await.expect("the server serves");
             });
         });
         if is_ready.recv().is_err() {

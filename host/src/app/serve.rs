@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 use self::accept::{Acceptor, Admission};
 use self::certificate::CertificateKeeper;
+pub use self::certificate::hangups;
 use self::connection::{Connections, Phase, TlsAcceptors};
 use self::connection_limiter::ConnectionLimits;
 use super::{App, AppState, PLUGINS_FOLDER, StartError};
@@ -99,7 +100,8 @@ fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     Ok(listener)
 }
 
-/// Serves until `shutdown` completes, then finishes requests in progress and closes the register.
+/// Serves until `shutdown` completes, then finishes requests in progress and closes the register. `reloads` are requests
+/// of an operator to read the certificate again.
 ///
 /// # Errors
 /// If a certificate cannot be used or a listener fails.
@@ -107,6 +109,7 @@ pub async fn serve(
     app: App,
     listeners: Listeners,
     ready: impl FnOnce(),
+    reloads: Option<Signal>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
     let certificate = match &app.config.server.tls {
@@ -126,13 +129,17 @@ pub async fn serve(
     for acceptor in acceptors(&app.state, listeners, tls) {
         servers.spawn(acceptor.serve(serving.clone(), Arc::clone(&phase)));
     }
-    let requested = certificate.as_ref().and_then(|_| certificate::hangups());
     ready();
     let engines = tokio::spawn(compile_engines(app.state.clone(), serving));
     let fresh = async {
-        match certificate {
-            Some(keeper) => keeper.keep_fresh(requested).await,
-            None => std::future::pending().await,
+        match (certificate, reloads) {
+            (Some(keeper), reloads) => keeper.keep_fresh(reloads).await,
+            (None, Some(mut reloads)) => {
+                while reloads.recv().await.is_some() {
+                    tracing::info!("SIGHUP reads the certificate again, and this server has none");
+                }
+            }
+            (None, None) => std::future::pending().await,
         }
     };
     let mut fresh = std::pin::pin!(fresh);

@@ -99,7 +99,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         } else {
             guide(&url, &data_dir, &id, secret.expose_secret())
         };
-        serve(app, listeners, move || output::line(guide), shutdown_signal()).await.map_err(CliError::from)
+        serve(app, listeners, move || output::line(guide), None, shutdown_signal()).await.map_err(CliError::from)
     })
 }
 

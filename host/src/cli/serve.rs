@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
-use crate::app::serve::{Listeners, RunningServer, default_plugins_dir, serve, shutdown_signal};
+use crate::app::serve::{Listeners, RunningServer, default_plugins_dir, hangups, serve, shutdown_signal};
 use crate::app::{App, AppOptions, WorkerBounds, run_worker};
 use crate::telemetry;
 use daftar_api_types::problem::Problem;
@@ -43,6 +43,8 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let (finishing, mut last_metrics) = (telemetry.clone(), None);
     let served = runtime.block_on(async {
+        // First: until it is called the signal ends the process, which may take a while to open a register.
+        let reloads = hangups();
         let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
@@ -61,7 +63,7 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
             format!("listening on {url}")
         };
         app.telemetry().send_metrics_of(app.metrics_source());
-        let served = serve(app.clone(), listeners, move || say(&ready), shutdown_signal()).await;
+        let served = serve(app.clone(), listeners, move || say(&ready), reloads, shutdown_signal()).await;
         last_metrics = app.telemetry().is_on().then(|| app.metrics_snapshot());
         served.map_err(CliError::from)
     });

@@ -236,6 +236,17 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
 }
 
 #[test]
+fn a_request_to_reload_does_not_end_a_server_without_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::serve(&data, &[]);
+    kill_process(server.id(), Signal::HUP).unwrap();
+    let _ready = run(&data, &["health"]).expect_success();
+    let log = server.stop().expect_success().stderr;
+    assert!(log.contains("SIGHUP reads the certificate again, and this server has none"), "{log}");
+}
+
+#[test]
 fn changed_certificate_files_are_detected_without_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path());

@@ -183,7 +183,7 @@ impl CertificateKeeper {
 
 /// Returns the signal by which an operator requests a reload of the files. Signals are received from this call on;
 /// without a receiver the signal ends the process.
-pub(super) fn hangups() -> Option<Signal> {
+pub fn hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
     heard
         .inspect_err(|error| {
