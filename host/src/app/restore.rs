@@ -362,7 +362,10 @@ async fn put(
     Ok(refill.put(entries).await?)
 }
 
-/// Returns the content of the folder; empty if it does not exist.
+/// The folder that the root of a volume has.
+const OF_VOLUMES: &str = "lost+found";
+
+/// Returns the content of the folder; empty if it does not exist or is an empty volume.
 fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
     let entries = match fs::read_dir(data_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -370,6 +373,7 @@ fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
     };
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let mut names = names.collect::<io::Result<Vec<_>>>().map_err(not_written(data_dir))?;
+    names.retain(|name| name != OF_VOLUMES);
     names.sort_unstable();
     Ok(names)
 }

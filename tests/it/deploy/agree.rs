@@ -247,11 +247,14 @@ fn the_probe_of_containers_detects_whether_a_server_is_ready() {
     drop(server.stop());
 }
 
-/// Tests whether a pattern of `.dockerignore`, of the few forms in ours, excludes a path.
-fn leaves_out(pattern: &str, path: &str) -> bool {
+/// Tests whether a pattern of `.dockerignore`, of the few forms in ours, matches a path.
+fn matches(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/');
     match pattern.strip_prefix("**/") {
-        None => parts.next() == Some(pattern),
+        None => match pattern.strip_suffix("/*") {
+            Some(folder) => path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')),
+            None => path == pattern || parts.next() == Some(pattern),
+        },
         Some(name) => match name.strip_prefix('*') {
             Some(ending) => path.ends_with(ending),
             None => parts.any(|part| part == name),
@@ -274,8 +277,15 @@ fn files(folder: &Path, into: &mut Vec<String>) {
 #[test]
 fn the_image_is_built_from_all_sources_and_from_no_secret() {
     let ignored = read("../.dockerignore");
-    let is_left_out = |path: &str| lines(&ignored).any(|pattern| leaves_out(pattern, path));
-    let mut sources = vec!["Cargo.toml".to_owned(), "Cargo.lock".to_owned(), "tests/Cargo.toml".to_owned()];
+    // The last pattern that matches decides; one with `!` takes the path back in.
+    let is_left_out = |path: &str| {
+        lines(&ignored).fold(false, |is_out, pattern| match pattern.strip_prefix('!') {
+            Some(pattern) => is_out && !matches(pattern, path),
+            None => is_out || matches(pattern, path),
+        })
+    };
+    let of_root = ["Cargo.toml", "Cargo.lock", "CHANGELOG.md", "tests/Cargo.toml", "deploy/daftar.example.toml"];
+    let mut sources: Vec<String> = of_root.map(str::to_owned).to_vec();
     for folder in ["host", "plugins", "vocab-packs", "wit", "xtask", "examples"] {
         files(&path("..").join(folder), &mut sources);
     }
@@ -285,6 +295,7 @@ fn the_image_is_built_from_all_sources_and_from_no_secret() {
     for secret in [
         "data/keys/token.json",
         "deploy/compose/tls/tls.key",
+        "deploy/postgres/secrets/database-url",
         "my.pem",
         "register/admin.token",
         "daftar.toml",

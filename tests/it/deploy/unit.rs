@@ -42,7 +42,10 @@ fn system_calls_of_plugins_are_permitted_and_others_are_not() {
         // A child that compiles and runs out of memory must not take the server with it.
         "OOMPolicy=continue",
         // Wrong settings stay wrong: the exit code of the program.
-        "RestartPreventExitStatus=78",
+        "RestartPreventExitStatus=2 77 78",
+        // A database that is back after an hour has its server back; so has one after a signal.
+        "Restart=always",
+        "StartLimitIntervalSec=0",
     ] {
         assert!(has(line), "{line}");
     }
