@@ -113,12 +113,18 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     let identity = Identity { sha256: source.digest()?, bytes: source.bytes, on_existing: on_existing.to_owned() };
     let progress_path = with_suffix(file, ".progress.json");
     let suffix = if args.dry_run { ".dry-run.rejects.ndjson" } else { ".rejects.ndjson" };
-    let rejects_path = args.rejects.clone().unwrap_or_else(|| with_suffix(file, suffix));
-    let (mut progress, resumes) = match (Progress::load(&progress_path)?, args.resume) {
-        (None, false) => (Progress::begin(RandomIds.next_id(), identity.clone(), source.mark), false),
+    let named = args.rejects.as_deref().map(absolute).transpose()?;
+    let rejects_path = absolute(&with_suffix(file, suffix))?;
+    let (mut progress, rejects_path, resumes) = match (Progress::load(&progress_path)?, args.resume) {
+        (None, false) => {
+            let rejects = named.unwrap_or(rejects_path);
+            let begun = Progress::begin(RandomIds.next_id(), identity.clone(), rejects.clone(), source.mark);
+            (begun, rejects, false)
+        }
         (Some(progress), true) => {
             progress.check(&identity, &progress_path)?;
-            (progress, true)
+            let rejects = progress.rejects(named, rejects_path)?;
+            (progress, rejects, true)
         }
         (Some(_), false) => {
             return Err(CliError::usage(format!(
@@ -171,6 +177,11 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         counts.rejected,
         rejects_path.display()
     )))
+}
+
+/// The same path, from whatever folder an import resumes.
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|error| CliError::cannot_write(path, &error))
 }
 
 fn write(

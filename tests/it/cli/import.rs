@@ -10,6 +10,7 @@ use daftar_tests::TestApp;
 use daftar_tests::process::{Finished, run};
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, person, reference, with};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// The exit code of an import with rejected lines.
 pub const REJECTS: i32 = 3;
@@ -228,6 +229,29 @@ fn other_files_are_rejected_before_any_record_is_read() {
         assert!(refused.stderr.contains(what), "{name}: {refused:?}");
     }
     assert_eq!(std::fs::read_to_string(path("left.ndjson.rejects.ndjson")).unwrap(), "kept");
+}
+
+#[test]
+fn a_resumed_import_adds_to_its_own_rejects_file() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let file = lines(folder.path(), "people.ndjson", &[individual("1", json!({"birth_date": "never"}))]);
+    let (own, other) = (folder.path().join("own.ndjson"), folder.path().join("people.ndjson.rejects.ndjson"));
+    std::fs::write(&other, "of an earlier import").unwrap();
+    let text = std::fs::read(&file).unwrap();
+    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let progress = json!({
+        "version": 1, "import": "0123456789", "rejects": own, "rejects_bytes": [0, 0],
+        "of": {"sha256": digest, "bytes": text.len(), "on_existing": "reject"},
+        "next": {"offset": 0, "line": 1, "unit": 1},
+        "counts": {"read": 0, "created": 0, "updated": 0, "skipped": 0, "rejected": 0},
+    });
+    std::fs::write(folder.path().join("people.ndjson.progress.json"), progress.to_string()).unwrap();
+    let refused = import(app.data_dir(), &file, &["--resume", "--rejects", other.to_str().unwrap()]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains(own.to_str().unwrap()), "{refused:?}");
+    assert_eq!(import(app.data_dir(), &file, &["--resume"]).code, REJECTS);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "of an earlier import");
+    assert!(std::fs::read_to_string(&own).unwrap().contains("never"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Progress of an import, in a file next to its input.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,9 @@ pub struct Progress {
     /// The name of the import.
     pub import: String,
     of: Identity,
+    /// The rejects file, absolute; unknown in a file of an older program.
+    #[serde(default)]
+    rejects: Option<PathBuf>,
     /// Position to resume from.
     pub next: Mark,
     /// Length of the rejects file at that point, and of the file of rejected rows.
@@ -64,8 +67,26 @@ struct Versioned {
 
 impl Progress {
     /// Returns the progress at the first line.
-    pub fn begin(import: String, of: Identity, next: Mark) -> Self {
-        Self { version: VERSION, import, of, next, rejects_bytes: (0, 0), counts: ImportCounts::default() }
+    pub fn begin(import: String, of: Identity, rejects: PathBuf, next: Mark) -> Self {
+        let (rejects, rejects_bytes, counts) = (Some(rejects), (0, 0), ImportCounts::default());
+        Self { version: VERSION, import, of, rejects, next, rejects_bytes, counts }
+    }
+
+    /// Returns the rejects file of an import that resumes. `named` is the file that its arguments name, `default` the one
+    /// without such an argument; both are absolute.
+    ///
+    /// # Errors
+    /// If the arguments name another file than those of the import: its lines are in the former one, and the latter may be
+    /// of another import.
+    pub fn rejects(&self, named: Option<PathBuf>, default: PathBuf) -> Result<PathBuf, CliError> {
+        match (&self.rejects, named) {
+            (Some(begun), Some(named)) if *begun != named => Err(CliError::usage(format!(
+                "the import began with --rejects {}: resume with the same, or without it",
+                begun.display()
+            ))),
+            (Some(begun), _) => Ok(begun.clone()),
+            (None, named) => Ok(named.unwrap_or(default)),
+        }
     }
 
     /// Reads the progress file, if it exists.
@@ -132,12 +153,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.progress.json");
         assert_eq!(Progress::load(&path).unwrap(), None);
-        let mut progress = Progress::begin("0123456789".to_owned(), identity("a"), Mark::START);
+        let rejects = PathBuf::from("/rejects");
+        let mut progress = Progress::begin("0123456789".to_owned(), identity("a"), rejects.clone(), Mark::START);
         let counts = ImportCounts { read: 3, created: 2, rejected: 1, ..ImportCounts::default() };
         progress.advance(Mark { offset: 5, line: 4, unit: 4 }, counts, (77, 8));
         progress.save(&path).unwrap();
         let loaded = Progress::load(&path).unwrap().unwrap();
         assert_eq!(loaded, progress);
+        let other = PathBuf::from("/other");
+        assert_eq!(loaded.rejects(None, other.clone()).unwrap(), rejects);
+        assert_eq!(loaded.rejects(Some(rejects.clone()), other.clone()).unwrap(), rejects);
+        assert!(loaded.rejects(Some(other.clone()), rejects.clone()).unwrap_err().message.contains("/rejects"));
+        let older = Progress { rejects: None, ..loaded.clone() };
+        assert_eq!(older.rejects(None, rejects.clone()).unwrap(), rejects);
+        assert_eq!(older.rejects(Some(other.clone()), rejects).unwrap(), other);
         loaded.check(&identity("a"), &path).unwrap();
         assert!(loaded.check(&identity("b"), &path).unwrap_err().to_string().contains("not what it was"));
         std::fs::write(&path, r#"{"version": 2, "sha256": "0"}"#).unwrap();
