@@ -3,11 +3,12 @@
 //! Both connections use the same router, so that a command has the same effect on either.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::{Request, header};
+use axum::http::{Request, Uri, header};
 use http_body_util::BodyExt;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -196,7 +197,7 @@ impl AdminClient {
     }
 
     fn remote(url: String, token: AdminToken, trusted: Option<&Path>) -> Result<Self, CliError> {
-        let mut config = ureq::Agent::config_builder().http_status_as_error(false);
+        let mut config = ureq::Agent::config_builder().proxy(proxy(&url)).http_status_as_error(false);
         if url.starts_with("https://") {
             config = config.tls_config(tls(trusted, "--admin-ca")?);
         }
@@ -361,6 +362,15 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
         "there is no register in `{}`: name its folder with --data-dir, and its settings with --config where they have `[store] path`; `daftar serve` makes a new one",
         global.data_dir.display()
     )))
+}
+
+/// The proxy of the environment for an address, and none for an address of this machine: a proxy would get the token or the
+/// secret, and connect to its own machine.
+pub fn proxy(url: &str) -> Option<ureq::Proxy> {
+    let address = url.parse::<Uri>().ok()?;
+    let host = address.host()?.trim_matches(['[', ']']);
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if is_here { None } else { ureq::Proxy::try_from_env() }
 }
 
 /// Trusts the certificates in the file, or those of the system. `option` is the option that names the file.

@@ -8,7 +8,7 @@ use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::admin_client::tls;
+use super::admin_client::{proxy, tls};
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::RunningServer;
 use daftar_domain::config::client_secret_from_environment;
@@ -46,8 +46,8 @@ pub fn run(global: &GlobalArgs, args: &TokenArgs) -> Result<(), CliError> {
         None => public_url(global)?,
     };
     let secret = secret(args)?;
-    let mut config =
-        ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).max_redirects(0).http_status_as_error(false);
+    let config = ureq::Agent::config_builder().proxy(proxy(&url)).timeout_global(Some(TIMEOUT));
+    let mut config = config.max_redirects(0).http_status_as_error(false);
     if url.starts_with("https://") {
         config = config.tls_config(tls(args.ca.as_deref(), "--ca")?);
     }
