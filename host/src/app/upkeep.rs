@@ -39,7 +39,7 @@ const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of clients with old secrets that the server logs by name each day; others are counted.
 const NAMED_MAX: usize = 20;
-/// Interval of checks of the rejection counters.
+/// Interval of checks of the rejection counters, and for backups that other servers made.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval at which old audit entries are removed, in intervals of the rejection counters: every hour.
 const REMOVAL_INTERVALS: u64 = 240;
@@ -115,6 +115,12 @@ async fn keep_audit(mut ticks: Ticks) {
         let Some(app) = ticks.next().await else { return };
         if let Err(error) = app.registry.audit.record_counts(app.clock.now()).await {
             tracing::warn!(error = %error, "counts of refusals cannot be audited");
+        }
+        // Another server of the same database may have made a backup.
+        if app.follower.is_some()
+            && let Err(error) = app.backups.recall().await
+        {
+            tracing::warn!(error = %error, "the time of the last backup cannot be read");
         }
         if turn.is_multiple_of(REMOVAL_INTERVALS) {
             remove_old_lines(&app).await;
