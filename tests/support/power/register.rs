@@ -199,7 +199,9 @@ impl Model {
         }
         identifiers.push(Identifier { key: key.clone(), period: None });
         let mut details = IndividualDetails::new(identifiers, Values::default(), Extension::default());
-        let photo = (dice.below(6) == 0).then(|| photo(number, 1 + dice.below(150_000) as usize));
+        // Some fill several segments of the log, together or alone.
+        let bytes_max = if dice.below(8) == 0 { 3_000_000 } else { 150_000 };
+        let photo = (dice.below(6) == 0).then(|| photo(number, 1 + dice.below(bytes_max) as usize));
         if let Some(photo) = &photo {
             details = details.with(PHOTO, photo.reference());
         }

@@ -182,7 +182,8 @@ impl Writer {
                 }
                 Job::RemoveAudit(removal, _) => {
                     audit_requested.extend(removal.0.iter().map(|number| signed(*number)));
-                    removals = removals.saturating_add(1);
+                    // A later step of a removal has the number of its first one.
+                    removals = removals.saturating_add(usize::from(removal.1.reported.is_none()));
                 }
                 Job::Number(..) => {}
             }
@@ -202,8 +203,9 @@ impl Writer {
                 }
                 Job::Number(codes, editions, _) => Outcome::Numbered(group.number(codes.clone(), editions.clone())),
                 Job::RemoveAudit(removal, _) => {
-                    let free = audit_numbers.next().ok_or_else(|| corrupt("audit log", "it has no number left"))?;
-                    Outcome::Removed(Ok(group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free)))
+                    let at = removal.1.reported.map(|reported| reported.at).or_else(|| audit_numbers.next());
+                    let at = at.ok_or_else(|| corrupt("audit log", "it has no number left"))?;
+                    Outcome::Removed(Ok(group.remove_audit(&audit_there, &removal.0, removal.1.clone(), at)))
                 }
             };
             group.note(outcome);

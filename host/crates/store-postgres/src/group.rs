@@ -204,13 +204,13 @@ impl<'g> Group<'g> {
         self.numbering.apply(added);
     }
 
-    /// Removes old values of the audit log that still exist, and reports it: under `free` without an earlier report.
+    /// Removes old values of the audit log that still exist, and reports it under the number `at`.
     pub(super) fn remove_audit(
         &mut self,
         there: &BTreeMap<u64, u64>,
         numbers: &[u64],
         removal: AuditRemoval,
-        free: u64,
+        at: u64,
     ) -> Option<AuditRemoved> {
         let AuditRemoval { line, reported, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
@@ -220,7 +220,6 @@ impl<'g> Group<'g> {
         let removed = gone.iter().filter_map(|number| there.get(number)).sum::<u64>();
         let lines = reported.map_or(0, |reported| reported.lines).saturating_add(removed);
         let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
-        let at = reported.map_or(free, |reported| reported.at);
         self.rows.audit_removals.insert(at, line);
         self.rows.audit_removed.extend(gone);
         Some(AuditRemoved { at, lines })

@@ -432,8 +432,8 @@ impl RawValues for PostgresValues {
     }
 
     /// A transaction that is rolled back leaves a gap.
-    fn audit_has_gaps(&self) -> bool {
-        true
+    fn audit_gaps(&self) -> (u64, u64) {
+        (u64::MAX, 0)
     }
 
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {

@@ -59,6 +59,8 @@ pub(super) struct Applied {
 /// The work of the thread.
 enum Task {
     Complete(Box<Applied>),
+    /// Brings the first batches of a group to disk.
+    Sync,
     /// Reports that all earlier tasks are done.
     Report(SyncSender<()>),
 }
@@ -136,8 +138,23 @@ impl Committer {
                 let failure = self.health.fail("writing", &"the committer thread has stopped");
                 group.answers.fail(&self.health, failure);
             }
-            Err(Task::Report(_)) => {}
+            Err(Task::Sync | Task::Report(_)) => {}
         }
+    }
+
+    /// Brings the batches to disk that are applied so far; the group before must be settled.
+    ///
+    /// # Errors
+    /// If the disk fails, or takes too long.
+    pub(super) fn sync(&mut self) -> Result<(), StoreError> {
+        if self.send(Task::Sync).is_ok() && self.wait() {
+            return Ok(());
+        }
+        Err(self
+            .health
+            .check()
+            .err()
+            .unwrap_or_else(|| self.health.fail("writing", &"the committer thread has stopped")))
     }
 
     /// Waits until the last group is on disk, and fixes the snapshots after it.
@@ -217,6 +234,7 @@ impl Completion {
         for task in tasks {
             match task {
                 Task::Complete(group) => self.complete(*group, flushing, synced),
+                Task::Sync => self.bring_to_disk(flushing, synced),
                 Task::Report(done) => {
                     let _ = done.send(());
                 }
@@ -252,6 +270,15 @@ impl Completion {
         }
     }
 
+    fn bring_to_disk(&mut self, flushing: &Flushing, synced: &SyncSender<bool>) {
+        flushing.put(Answers::default());
+        let flushed = self.flush();
+        // The writer has given up if the flush took too long.
+        if flushing.take().is_some() {
+            let _ = synced.send(flushed.and_then(|()| self.sync_disk()).is_ok());
+        }
+    }
+
     fn flush(&mut self) -> Result<(), StoreError> {
         self.health.check()?;
         match contain(|| (self.disk.flush)()) {
@@ -260,9 +287,13 @@ impl Completion {
         }
     }
 
+    fn sync_disk(&mut self) -> Result<(), StoreError> {
+        (self.disk.sync)().map_err(|error| self.health.fail("syncing the disk", &error))
+    }
+
     /// Brings flushed data to disk, and writes the marker.
     fn sync(&mut self, assigned: &Assigned) -> Result<(), StoreError> {
-        (self.disk.sync)().map_err(|error| self.health.fail("syncing the disk", &error))?;
+        self.sync_disk()?;
         // On disk already: if the marker cannot be written, the next write is not acknowledged.
         self.mark
             .write(assigned.acknowledged())

@@ -30,6 +30,7 @@ use daftar_domain::photo::{PhotoDigest, PhotoReference};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::{Finding, Part, Remedy};
+use daftar_store::archive::Origin;
 use daftar_store::change_log::HistoryMark;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::verify::{
@@ -144,6 +145,16 @@ impl RawValues for RawKeys {
 
     fn beforehand(&self) -> Vec<Finding> {
         self.lost.clone().into_iter().collect()
+    }
+
+    /// Values that were copied from a database have the numbers that they had there. An unreadable mark is found when the
+    /// folder is opened.
+    fn audit_gaps(&self) -> (u64, u64) {
+        let mark = self.get(keys::ORIGIN).ok().flatten();
+        match mark.map(|mark| record::origin::decode(&mark)) {
+            Some(Ok(Origin::Filled(held))) => (held.audit, held.audit_values),
+            Some(Ok(Origin::Filling | Origin::CatchingUp(_)) | Err(_)) | None => (0, 0),
+        }
     }
 
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {

@@ -4,6 +4,9 @@
 //! handed to the committer ([`super::committer`]), which flushes and syncs it once, passes it to the sink and completes
 //! its jobs, in order.
 //!
+//! **Invariant:** less than a segment of the log is written between two syncs, unless a single batch is larger: it begins
+//! right after a sync. The database does not detect that an earlier segment was lost if two later ones were kept.
+//!
 //! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
 //! while a batch is applied, reads wait.
 
@@ -36,6 +39,9 @@ use super::unfinished::{Place, Unfinished};
 
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
+/// The most bytes of keys and values that are applied between two syncs, unless a single batch has more. The log contains
+/// up to several times as much, and its segments have 2 MiB.
+pub(super) const UNSYNCED_BYTES_MAX: usize = 256 * 1024;
 /// The most jobs of one group.
 pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
 
@@ -189,9 +195,16 @@ impl Writer {
     }
 
     /// Writes batches to the database, in order.
-    fn apply_batches(&self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
+    fn apply_batches(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         self.reader.health.check()?;
+        let mut unsynced = 0_usize;
         for (at, operations) in batches.iter().enumerate() {
+            let bytes = operations.iter().map(Operation::bytes).sum();
+            if unsynced > 0 && unsynced.saturating_add(bytes) > UNSYNCED_BYTES_MAX {
+                self.committer.sync()?;
+                unsynced = 0;
+            }
+            unsynced = unsynced.saturating_add(bytes);
             if let Err(reason) = self.apply_batch(operations) {
                 self.keep_unfinished(batches.get(..=at).unwrap_or(batches));
                 return Err(self.reader.health.fail("writing", &reason));

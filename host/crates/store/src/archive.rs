@@ -391,6 +391,8 @@ pub struct Held {
     pub code_table_parts: u64,
     /// The last value of the audit log.
     pub audit: u64,
+    /// Number of values of the audit log up to that one: numbers of a database have gaps. 0 if it is not known.
+    pub audit_values: u64,
     /// The audit log value that reports the last removal: each step of a removal rewrites it.
     pub removal: Option<u64>,
 }

@@ -158,9 +158,10 @@ pub trait RawValues: Send + Sync + 'static {
         false
     }
 
-    /// True if numbers of the audit log may be missing without a removal.
-    fn audit_has_gaps(&self) -> bool {
-        false
+    /// Up to which number values of the audit log may be missing without a removal, as the numbers of a database, and at
+    /// least how many there are up to that number.
+    fn audit_gaps(&self) -> (u64, u64) {
+        (0, 0)
     }
 
     /// Returns up to `limit` values of a table from a page's `next` position; fewer if they exceed about a mebibyte.

@@ -376,6 +376,7 @@ async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
         sequence: Sequence(number(&row, 1)?),
         code_table_parts: number(&row, 2)?,
         audit: number(&row, 3)?,
+        audit_values: 0,
         removal: removal.map(unsigned).transpose()?,
     }))
 }

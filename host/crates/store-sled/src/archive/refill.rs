@@ -24,7 +24,7 @@ use super::super::keys;
 use super::super::mark::{Acknowledged, Mark};
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
-use super::super::writer::{KEYS_PER_BATCH_MAX, State};
+use super::super::writer::{KEYS_PER_BATCH_MAX, State, UNSYNCED_BYTES_MAX};
 use super::catch_up::Known;
 
 /// The bytes after which the database is flushed, so that few wait in memory.
@@ -167,7 +167,8 @@ impl Filling {
         if std::mem::replace(&mut self.is_marked, true) {
             return Ok(());
         }
-        self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))
+        self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))?;
+        self.sync()
     }
 
     fn note(&self, origin: &Origin) -> Result<(), StoreError> {
@@ -203,6 +204,8 @@ impl Filling {
         self.carried.finish()?;
         let report = self.finish_catch_up()?;
         let state = State::read(&self.reader)?;
+        // The copy is on the disk before the mark that says so.
+        self.sync()?;
         match self.source.take() {
             Some(source) => {
                 let last = state.last;
@@ -216,13 +219,13 @@ impl Filling {
                     sequence: source.sequence,
                     code_table_parts: state.code_table_parts,
                     audit: state.last_audit,
+                    audit_values: self.count_audit()?,
                     removal: self.removal,
                 }))?;
             }
             None => self.remove([keys::ORIGIN.to_vec()])?,
         }
-        self.flush()?;
-        self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))?;
+        self.sync()?;
         self.mark
             .write_durably(state.acknowledged())
             .map_err(|error| self.reader.health.fail("writing the acknowledgement marker", &error))?;
@@ -232,6 +235,21 @@ impl Filling {
     fn flush(&mut self) -> Result<(), StoreError> {
         self.unflushed_bytes = 0;
         disk::flush(self.reader.database.tree()).map_err(|error| self.reader.health.fail("flushing", &error))
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))
+    }
+
+    /// Number of values of the audit log.
+    fn count_audit(&self) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for key in self.reader.database.tree().scan_prefix([keys::AUDIT]).keys() {
+            key.map_err(|error| self.reader.health.fail("scanning", &error))?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     pub(super) fn remove(&self, keys: impl IntoIterator<Item = Vec<u8>>) -> Result<(), StoreError> {
@@ -245,6 +263,10 @@ impl Filling {
 
     pub(super) fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {
         self.unflushed_bytes = self.unflushed_bytes.saturating_add(key.len()).saturating_add(value.len());
+        // A run that is interrupted must not lose what a folder had before, as no write must.
+        if self.known.is_some() && self.unflushed_bytes >= UNSYNCED_BYTES_MAX {
+            self.sync()?;
+        }
         self.reader.database.insert(key, value).map_err(|error| self.reader.health.fail("writing", &error))
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::writer::JOBS_PER_GROUP_MAX;
 use daftar_domain::change::Change;
+use daftar_domain::photo::Photo;
 use daftar_store::NewCodes;
 
 /// A sink that waits for a permit before it applies the changes of a group; of none once the sender is dropped.
@@ -252,4 +254,38 @@ async fn a_flush_that_never_ends_is_a_failure_of_the_store() {
     assert!(sequences(&listener).is_empty());
     drop(store);
     drop(release);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_group_is_brought_to_disk_in_parts() {
+    let folder = TempDir::new().unwrap();
+    let ((release, released), syncs) = (channel::<()>(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&syncs);
+    let store = SledStore::open_calling(folder.path(), options(), |mut disk, database| DiskCalls {
+        flush: Box::new(move || {
+            let _ = released.recv();
+            database.flush().map(drop)
+        }),
+        flush_limit: Duration::from_secs(30),
+        sync: Box::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            disk.sync()
+        }),
+    });
+    let store = store.unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let photo = |number: u8| Photo::new(vec![number; 200_000], |bytes| [bytes[0]; 32]).unwrap();
+    let put = |number| store.commit(write(vec![Operation::PutPhoto(photo(number))]));
+    // One is flushed while the others wait, so that these are one group.
+    let mut waiting: Vec<_> = (1..=8).map(|number| Box::pin(put(number))).collect();
+    for write in &mut waiting {
+        assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(release);
+    for write in waiting {
+        write.await.unwrap();
+    }
+    let syncs = syncs.load(Ordering::SeqCst);
+    assert!(syncs >= 3, "{syncs} syncs, of one write and a group of seven");
 }

@@ -315,7 +315,8 @@ fn old_ids_of_registers_are_read() {
 #[test]
 fn old_states_of_copied_registers_are_read() {
     let register = RegisterId(std::array::from_fn(|at| u8::try_from(at * 7).unwrap()));
-    let held = Held { register, sequence: Sequence(300), code_table_parts: 2, audit: 70_000, removal: Some(9) };
+    let (sequence, audit, audit_values) = (Sequence(300), 70_000, 60_000);
+    let held = Held { register, sequence, code_table_parts: 2, audit, audit_values, removal: Some(9) };
     let sample = Origin::CatchingUp(held.clone());
     let old = check::<StoredOriginV1>("origin-v1", &origin::encode(&sample).unwrap());
     assert_eq!(origin::decode(&old).unwrap(), sample);

@@ -154,6 +154,7 @@ pub mod origin {
         sequence: u64,
         code_table_parts: u64,
         audit: u64,
+        audit_values: u64,
         removal: Option<u64>,
     }
 
@@ -172,6 +173,7 @@ pub mod origin {
             sequence: held.sequence.0,
             code_table_parts: held.code_table_parts,
             audit: held.audit,
+            audit_values: held.audit_values,
             removal: held.removal,
         });
         crate::record::encode(&StoredOriginV1 { held, is_complete })
@@ -188,6 +190,7 @@ pub mod origin {
                 sequence: Sequence(held.sequence),
                 code_table_parts: held.code_table_parts,
                 audit: held.audit,
+                audit_values: held.audit_values,
                 removal: held.removal,
             });
             Ok(match held {

@@ -93,6 +93,10 @@ const GAPS_MAX: usize = 1_000;
 pub(super) struct AuditValues {
     last: u64,
     values: usize,
+    /// The end of the normal gaps, and the least number of values up to it.
+    gaps_until: Option<(u64, u64)>,
+    /// Number of values up to that end.
+    until: u64,
     /// First and last missing number, and the number of values before.
     gaps: Vec<(u64, u64, usize)>,
     /// True if an entry reports a removal of old entries.
@@ -100,9 +104,12 @@ pub(super) struct AuditValues {
 }
 
 impl AuditValues {
-    pub(super) fn see(&mut self, number: u64, value: &[u8]) -> Option<Finding> {
-        if number > self.last.saturating_add(1) && self.gaps.len() < GAPS_MAX {
-            self.gaps.push((self.last.saturating_add(1), number.saturating_sub(1), self.values));
+    pub(super) fn see(&mut self, values: &dyn RawValues, number: u64, value: &[u8]) -> Option<Finding> {
+        let (until, _) = *self.gaps_until.get_or_insert_with(|| values.audit_gaps());
+        self.until = self.until.saturating_add(u64::from(number <= until));
+        let expected = self.last.max(until).saturating_add(1);
+        if number > expected && self.gaps.len() < GAPS_MAX {
+            self.gaps.push((expected, number.saturating_sub(1), self.values));
         }
         (self.last, self.values) = (number, self.values.saturating_add(1));
         match record::audit::decode(value) {
@@ -119,12 +126,18 @@ impl AuditValues {
     pub(super) fn end(&mut self) -> Vec<Finding> {
         let is_excused = |before: usize| self.is_removal_reported && before < REMOVAL_PASSED_OVER_MAX;
         let gaps = self.gaps.iter().filter(|(_, _, before)| !is_excused(*before));
+        let lost = self.gaps_until.map_or(0, |(_, least)| least.saturating_sub(self.until));
+        let lost = Some(lost).filter(|lost| *lost > 0 && !self.is_removal_reported).map(|lost| {
+            let place = "the audit log as it was copied into this folder";
+            let problem = format!("it lacks {lost} values that no removal of old entries deleted");
+            finding(Part::Audit, place, problem, Remedy::Restore)
+        });
         let findings = gaps.map(|(first, last, _)| {
             let place = if first == last { format!("value {first}") } else { format!("values {first} to {last}") };
             let problem = "entries are missing that no removal of old entries deleted";
             finding(Part::Audit, format!("{place} of the audit log"), problem, Remedy::Restore)
         });
-        findings.collect()
+        findings.chain(lost).collect()
     }
 }
 

@@ -128,7 +128,7 @@ impl Walk {
         if is_over {
             match table {
                 Table::Records(kind) => findings.extend(self.changes.never_seen(kind)),
-                Table::Audit if !values.audit_has_gaps() => findings.extend(self.audit.end()),
+                Table::Audit => findings.extend(self.audit.end()),
                 _ => {}
             }
         }
@@ -172,7 +172,7 @@ impl Walk {
             RawValue::Numbered(number, value) => match table {
                 Table::Codes => findings.extend(self.codes.see(number, &value)),
                 Table::Changes => findings.extend(self.changes.see(values, number, &value)),
-                Table::Audit => findings.extend(self.audit.see(number, &value)),
+                Table::Audit => findings.extend(self.audit.see(values, number, &value)),
                 _ => {
                     if !values::summary(values, number, &value).is_empty() {
                         suspects.push(Suspect::AuditSummary(number));

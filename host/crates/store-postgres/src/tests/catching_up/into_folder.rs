@@ -177,6 +177,24 @@ async fn a_unique_value_that_its_record_still_has_is_not_taken() {
 }
 
 #[tokio::test]
+async fn numbers_that_a_database_left_out_are_no_findings_in_a_folder() {
+    let (database, target) = (Database::new(), Folder::new());
+    let store = database.store().await;
+    // As transactions that are rolled back.
+    let gap = async || store.database.query("SELECT nextval('daftar.audit_value')", &[]).await.unwrap();
+    line(&store, "first").await;
+    gap().await;
+    line(&store, "after a gap").await;
+    target.fill(&store).await;
+    assert!(target.with_store(async |store| findings(store).await).await.is_empty());
+    gap().await;
+    line(&store, "after another").await;
+    target.catch_up(&store).await.unwrap();
+    assert!(target.with_store(async |store| findings(store).await).await.is_empty());
+    store.close().await;
+}
+
+#[tokio::test]
 async fn a_snapshot_has_all_audit_entries_before_its_last_one() {
     let database = Database::new();
     let (store, other) = (Arc::new(database.store().await), database.store().await);

@@ -1,6 +1,7 @@
 //! Every kind of damage to a register, one at a time.
 
 use super::*;
+use daftar_store::archive::Origin;
 use daftar_store::record::audit::AuditSegment;
 
 /// A change of the database: its description, the change, and the expected findings.
@@ -247,6 +248,18 @@ pub(super) const DAMAGES: &[Damage] = &[
         "missing audit entries",
         |database| drop(take(database, keys::by_number(keys::AUDIT, 5))),
         &["audit: value 5 of the audit log: entries are missing that no removal of old entries deleted"],
+    ),
+    (
+        "missing audit entries of a copy",
+        |database| {
+            drop(take(database, keys::by_number(keys::AUDIT, 5)));
+            let (register, sequence) = (RegisterId([0; 16]), Sequence::default());
+            let held = Held { register, sequence, code_table_parts: 0, audit: 5, audit_values: 5, removal: None };
+            put(database, keys::ORIGIN.to_vec(), record::origin::encode(&Origin::Filled(held)).unwrap());
+        },
+        &[
+            "audit: the audit log as it was copied into this folder: it lacks 1 values that no removal of old entries deleted",
+        ],
     ),
     (
         "audit entries with invalid bytes",
