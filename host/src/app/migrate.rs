@@ -29,7 +29,7 @@ pub enum Action {
         /// The backend that is filled.
         to: StoreBackend,
         /// Source of the fill; absent if it is the other backend.
-        backup: Option<PathBuf>,
+        backup: Option<BackupFile>,
     },
     /// Applies the writes to the other backend since this one was filled, and compares both.
     CatchUp {
@@ -121,7 +121,7 @@ pub async fn migrate(
 ) -> Result<Migrated, MigrateError> {
     let (source, to, is_filled) = match action {
         Action::CatchUp { to } => return caught_up(config, data_dir, to, heard).await,
-        Action::Fill { to, backup: Some(path) } => (Source::Backup(BackupFile(path)), to, true),
+        Action::Fill { to, backup: Some(file) } => (Source::Backup(file), to, true),
         Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, to.other()).await?), to, true),
         Action::Compare => {
             (Source::Store(open(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
@@ -202,7 +202,7 @@ impl Source {
             _ => None,
         };
         match (problem, self) {
-            (Some(problem), Self::Backup(BackupFile(path))) => MigrateError::Backup { path: path.clone(), problem },
+            (Some(problem), Self::Backup(file)) => MigrateError::Backup { path: file.path.clone(), problem },
             _ => error.into(),
         }
     }

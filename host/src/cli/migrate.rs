@@ -1,6 +1,5 @@
 //! `daftar migrate`
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,6 +10,7 @@ use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, migrate, prepare};
 use daftar_domain::config::{Config, StoreBackend};
+use daftar_service::backup::BackupFile;
 use daftar_service::migrate::Counts;
 
 /// Location of a register.
@@ -81,25 +81,22 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
             "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a running server with --backup",
         ));
     }
-    let (action, backup) = match command {
+    let config = global.config()?;
+    let action = match command {
         MigrateCommand::Fill(FillArgs { to: Backend::Sled, backup: Some(_), .. }) => {
             return Err(CliError::usage(
                 "a backup is put into a folder, with its keys and plugins, by `daftar restore FILE`; `--backup` fills a database: `daftar migrate fill --to postgres --backup FILE`",
             ));
         }
         MigrateCommand::Fill(FillArgs { to, backup, trusted_key }) => {
-            let action = Action::Fill { to: to.end(), backup: backup.clone() };
-            (action, backup.as_deref().map(|file| (file, trusted_key.as_deref())))
+            let backup = backup.as_deref().map(|file| verified(global, &config, file, trusted_key.as_deref()));
+            Action::Fill { to: to.end(), backup: backup.transpose()? }
         }
-        MigrateCommand::CatchUp(CatchUpArgs { to }) => (Action::CatchUp { to: to.end() }, None),
-        MigrateCommand::Compare => (Action::Compare, None),
+        MigrateCommand::CatchUp(CatchUpArgs { to }) => Action::CatchUp { to: to.end() },
+        MigrateCommand::Compare => Action::Compare,
         MigrateCommand::Prepare(PrepareArgs { url_file }) => return run_prepare(global, url_file.as_deref()),
     };
-    let backup = backup.map(|(file, key)| open(file).map(|opened| (file, opened, key))).transpose()?;
-    let (config, is_from_backup) = (global.config()?, backup.is_some());
-    if let Some((file, opened, trusted_key)) = backup {
-        verify(global, &config, (file, opened), trusted_key)?;
-    }
+    let is_from_backup = matches!(action, Action::Fill { backup: Some(_), .. });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut copying = Progress::new(global.json, "copied");
     let mut catching_up = Progress::new(global.json, "caught up");
@@ -145,18 +142,19 @@ fn run_prepare(global: &GlobalArgs, url_file: Option<&Path>) -> Result<(), CliEr
 }
 
 /// Verifies the signature of a backup before the database is filled from it.
-fn verify(
+fn verified(
     global: &GlobalArgs,
     config: &Config,
-    (file, mut opened): (&Path, File),
+    file: &Path,
     trusted_key: Option<&str>,
-) -> Result<(), CliError> {
-    let judged = trust_of(config, trusted_key)?.judge_file(&mut opened);
-    let (authenticity, _) = judged.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
+) -> Result<BackupFile, CliError> {
+    let judged = trust_of(config, trusted_key)?.judge_file(&mut open(file)?);
+    let (authenticity, verified) =
+        judged.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
     if !global.json {
         print_authenticity(authenticity);
     }
-    Ok(())
+    Ok(BackupFile { path: file.to_owned(), verified })
 }
 
 impl Backend {

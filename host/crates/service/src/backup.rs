@@ -153,8 +153,13 @@ impl BackupProblem {
 }
 
 /// A backup in a file.
-#[derive(Debug, Clone)]
-pub struct BackupFile(pub PathBuf);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupFile {
+    /// The file, which is opened each time that it is read.
+    pub path: PathBuf,
+    /// The checksum of the contents whose signature was verified: another file is refused before its end.
+    pub verified: Option<Chain>,
+}
 
 impl BackupFile {
     /// Content of the store. If the snapshot ends, everything was read and valid.
@@ -162,13 +167,13 @@ impl BackupFile {
     /// # Errors
     /// If it cannot be read. The cause is a [`BackupProblem`].
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let path = self.0.clone();
+        let (path, verified) = (self.path.clone(), self.verified);
         let begun = tokio::task::spawn_blocking(move || begin(path)).await;
         let begun = begun.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
         let (mark, reading) = begun.map_err(wrong)?;
-        Ok(Snapshot::new(mark, Some(reading), |reading| async move {
+        Ok(Snapshot::new(mark, Some(reading), move |reading| async move {
             let Some(reading) = reading else { return Ok((None, Vec::new())) };
-            let read = tokio::task::spawn_blocking(move || next(reading)).await;
+            let read = tokio::task::spawn_blocking(move || next(reading, verified)).await;
             let read = read.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
             Ok(read.map_err(wrong)?.map_or((None, Vec::new()), |(reading, entries)| (Some(reading), entries)))
         }))
@@ -200,11 +205,12 @@ fn wrong(problem: BackupProblem) -> StoreError {
 }
 
 /// The next items of a store; none at the end of a valid backup.
-fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupProblem> {
+fn next(reading: ReadAhead, verified: Option<Chain>) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupProblem> {
     loop {
         let Some((items, _)) = reading.next() else {
-            reading.finish()?;
-            return Ok(None);
+            let contents = reading.finish()?;
+            let is_other = verified.is_some_and(|verified| verified != contents.checksum);
+            return if is_other { Err(BackupProblem::Replaced) } else { Ok(None) };
         };
         let mut entries = Vec::with_capacity(items.len());
         for item in items {

@@ -47,6 +47,7 @@ impl PostgresStore {
             link.client.batch_execute(SAVE).await?;
             let last = link.client.query_opt(LAST, &[]).await?;
             settled.client.batch_execute("ROLLBACK").await?;
+            drop(settled);
             Ok::<_, Failure>(last)
         };
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
