@@ -156,6 +156,7 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
         let step = match error {
             ManifestError::NotWasm { .. } => InstallStep::Unreadable,
             ManifestError::CoreModule => InstallStep::NotAComponent,
+            ManifestError::TooNested => InstallStep::TooLarge,
             ManifestError::Missing
             | ManifestError::Repeated
             | ManifestError::TooLarge { .. }

@@ -179,7 +179,7 @@ impl<G> Sandbox<G> {
         })
     }
 
-    /// Stops logging the plugin's lines, before it receives rules and facts about people.
+    /// Stops logging the plugin's lines, before it receives rules, facts about people, and codes of clients.
     pub fn silence(&mut self) {
         self.store.data_mut().is_silent = true;
     }

@@ -12,6 +12,12 @@ pub const MANIFEST_SECTION: &str = "daftar:manifest";
 /// The largest manifest, in bytes: generous for names, reasons and extension fields.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 
+/// How deep components may be nested: what a file of nested components costs the validator grows with the square of it.
+const DEPTH_MAX: usize = 8;
+
+/// The largest number of modules and components within a component.
+const SECTIONS_MAX: usize = 256;
+
 /// The reason why a manifest could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
@@ -26,6 +32,11 @@ pub enum ManifestError {
         "this is a core WebAssembly module; a plugin is a component (wrap it, for example with `daftar pack build`)"
     )]
     CoreModule,
+    /// It consists of too many parts.
+    #[error(
+        "the component has more than {SECTIONS_MAX} modules and components within it, or more than {DEPTH_MAX} within one another"
+    )]
+    TooNested,
     /// The manifest is missing.
     #[error("the component has no manifest: it lacks the custom section `{MANIFEST_SECTION}`")]
     Missing,
@@ -58,11 +69,16 @@ pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> 
         return Err(ManifestError::NotWasm { reason: reason.to_owned() });
     }
     let mut found: Option<&[u8]> = None;
-    let mut depth = 0usize;
+    let (mut depth, mut sections) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(component) {
         match payload.map_err(|error| ManifestError::NotWasm { reason: error.to_string() })? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::CoreModule),
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                (depth, sections) = (depth + 1, sections + 1);
+                if depth > DEPTH_MAX || sections > SECTIONS_MAX {
+                    return Err(ManifestError::TooNested);
+                }
+            }
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::CustomSection(section)
                 if depth == 0 && section.name() == MANIFEST_SECTION && found.replace(section.data()).is_some() =>
@@ -118,6 +134,30 @@ mod tests {
         let json = r#"{"name":"gender","version":"1.0.0","kind":"vocabulary-pack","interface":"0.1.0",
             "description":"Sex of a person.","licence":"CC0-1.0"}"#;
         serde_json::from_str(json).unwrap()
+    }
+
+    /// A component within as many others, each with as many empty components beside it.
+    fn nested(depth: usize, beside: usize) -> Vec<u8> {
+        let mut component = wasm_encoder::Component::new();
+        for _ in 0..beside {
+            component.section(&wasm_encoder::NestedComponentSection(&wasm_encoder::Component::new()));
+        }
+        for _ in 0..depth {
+            let mut outer = wasm_encoder::Component::new();
+            outer.section(&wasm_encoder::NestedComponentSection(&component));
+            component = outer;
+        }
+        component.finish()
+    }
+
+    #[test]
+    fn a_component_of_too_many_components_is_refused_before_it_is_validated() {
+        for (depth, beside) in [(DEPTH_MAX, 0), (0, SECTIONS_MAX), (1, SECTIONS_MAX - 1)] {
+            assert!(matches!(read_manifest(&nested(depth, beside)), Err(ManifestError::Missing)), "{depth} {beside}");
+        }
+        for (depth, beside) in [(DEPTH_MAX + 1, 0), (1_000, 0), (0, SECTIONS_MAX + 1), (1, SECTIONS_MAX)] {
+            assert!(matches!(read_manifest(&nested(depth, beside)), Err(ManifestError::TooNested)), "{depth} {beside}");
+        }
     }
 
     /// A component with one core module, which has `inner` as a custom section.
