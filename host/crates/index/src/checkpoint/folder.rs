@@ -91,7 +91,7 @@ impl CheckpointFolder {
             let _removed = fs::remove_file(&temporary);
         }
         let bytes = written?;
-        self.remove_old()?;
+        self.remove_old(&name)?;
         Ok(bytes)
     }
 
@@ -105,10 +105,13 @@ impl CheckpointFolder {
         Ok(bytes)
     }
 
-    fn remove_old(&self) -> io::Result<()> {
-        let files = self.named(SUFFIX)?;
+    /// Removes old checkpoints, and those of a later write than the one that was just written: a database that lost its
+    /// last writes does not have that write.
+    fn remove_old(&self, written: &str) -> io::Result<()> {
+        let is_later = |path: &PathBuf| path.file_name().is_some_and(|name| name > written);
+        let (later, files): (Vec<_>, Vec<_>) = self.named(SUFFIX)?.into_iter().partition(is_later);
         let old = files.len().saturating_sub(RETAINED_MAX);
-        files.into_iter().take(old).try_for_each(fs::remove_file)
+        later.into_iter().chain(files.into_iter().take(old)).try_for_each(fs::remove_file)
     }
 
     /// Quarantines a checkpoint, so that later starts ignore it.

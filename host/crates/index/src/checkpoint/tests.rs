@@ -268,6 +268,17 @@ fn the_two_newest_are_retained_and_corrupt_ones_quarantined() {
 }
 
 #[test]
+fn a_checkpoint_after_lost_writes_replaces_those_of_the_writes() {
+    let temporary = tempfile::tempdir().unwrap();
+    let checkpoints = folder(&temporary);
+    let image = register().image();
+    for sequence in [90, 100, 80] {
+        checkpoints.write(&at(&image, sequence), MARK).unwrap();
+    }
+    assert_eq!(names(&temporary), ["00000000000000000080.checkpoint"]);
+}
+
+#[test]
 fn a_failed_write_leaves_no_file() {
     let temporary = tempfile::tempdir().unwrap();
     let checkpoints = folder(&temporary);
