@@ -66,6 +66,16 @@ fn every_create_that_is_sent_twice_is_done_once_and_answered_alike() {
 }
 
 #[test]
+fn the_header_is_ignored_where_no_record_is_created() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read", "eligibility:create"]);
+    let draft = json!({"name": "Pension", "expression": "me.active", "subject": "individual"});
+    let [first, second] = [0, 1].map(|_| send(&client, "/RuleDraft", KEY, &draft).expect(201));
+    assert!(!is_replay(&first) && !is_replay(&second));
+    assert_ne!(first.json()["id"], second.json()["id"], "each request creates a draft");
+}
+
+#[test]
 fn equal_requests_match_by_content_not_by_spelling() {
     let app = TestApp::start();
     let (client, other) = (app.client(&["individual:all", "group:all"]), app.client(&["individual:all"]));

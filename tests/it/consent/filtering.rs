@@ -197,6 +197,44 @@ fn a_second_head_is_rejected_without_disclosing_the_first() {
 }
 
 #[test]
+fn hidden_relationships_do_not_count_towards_the_limit() {
+    let (app, writer) = one_person();
+    for id in ["2", "H"] {
+        drop(writer.create_individual(&person(id, json!({}))));
+    }
+    for id in ["G", "G-2", "G-H"] {
+        drop(writer.create_group(&person(id, json!({}))));
+    }
+    let client = consent_client(&app, json!({}));
+    for subject in [reference("1"), reference("2"), group_reference("G"), group_reference("G-2")] {
+        drop(give(&app, &subject, json!({})));
+    }
+    for (target, [visible, hidden], kind) in [
+        (path("Individual", "1"), [reference("2"), reference("H")], "sibling"),
+        (path("Group", "G"), [group_reference("G-2"), group_reference("G-H")], "affiliated_with"),
+    ] {
+        // Consecutive relationships to one record are no duplicates.
+        let of_years = |other: &str, count: usize| -> Vec<Value> {
+            let one = |year: usize| {
+                let period = json!({"start": format!("{year}-01-01"), "end": format!("{year}-12-31")});
+                json!({"target": {"reference": other}, "type": format!("{ROLE}#{kind}"), "period": period})
+            };
+            (1900..1900 + count).map(one).collect()
+        };
+        let patch = |client: &ApiClient, related: Vec<Value>| {
+            client.request("PATCH", &target).json(&json!({"relationship": related})).send()
+        };
+        let shown =
+            |client: &ApiClient| client.get(&target).expect(200).json()["relationship"].as_array().unwrap().len();
+        drop(patch(&writer, of_years(&hidden, 1)).expect(200));
+        drop(patch(&client, of_years(&visible, 100)).expect(200));
+        assert_eq!((shown(&client), shown(&writer)), (100, 101), "{target}");
+        let refused = patch(&client, of_years(&visible, 101)).expect(422).json();
+        assert_eq!(errors(&refused), [("relationship".to_owned(), "too_many".to_owned())], "{target}");
+    }
+}
+
+#[test]
 fn an_identifier_that_a_hidden_record_holds_is_in_use() {
     let (app, _) = one_person();
     let client = consent_client(&app, json!({}));

@@ -197,6 +197,26 @@ fn a_decision_about_something_else_is_refused() {
 }
 
 #[test]
+fn a_decision_is_not_repeated_about_the_next_owner_of_an_identifier() {
+    let (_app, client) = register();
+    let tax_id = json!({"system": "urn:svc:vocab:id-type#tax_id", "value": "T-1"});
+    let moving = json!({"system": NATIONAL_ID, "value": "X"});
+    let ended = with(moving.clone(), json!({"period": {"end": "2026-02-01"}}));
+    let woman = json!({"identifier": [moving, tax_id], "gender": FEMALE});
+    drop(client.create_individual(&woman));
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("X")]});
+    let first = client.evaluate(&body);
+    let patch = client.request("PATCH", &path("Individual", "X")).json(&json!({"identifier": [ended, tax_id]}));
+    drop(patch.send().expect(200));
+    drop(client.post("/Eligibility/$evaluate", &again(&body, &first)).expect(200));
+    drop(client.create_individual(&person("X", json!({"gender": MALE}))));
+    let refused = client.post("/Eligibility/$evaluate", &again(&body, &first)).expect(409);
+    assert_eq!(refused.code(), "decision_not_repeatable");
+    assert!(refused.detail().contains(&format!("`{}`", reference("X"))), "{}", refused.detail());
+    drop(client.post("/Eligibility/$evaluate", &body).expect(200));
+}
+
+#[test]
 fn an_incomplete_decision_is_rejected_with_the_missing_members() {
     let (_app, client) = register();
     let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});

@@ -252,6 +252,8 @@ fn of_membership(sample: &Sample, path: &str) -> Vec<Probe> {
         all.push(Probe::send("PUT", path, with(whole.clone(), early)));
     }
     if field == "status" {
+        let removed = with(whole.clone(), json!({"enrollment_date": null}));
+        all.push(Probe::send("PUT", path, removed).aiming(Aim::Write));
         all.push(Probe::send("PUT", path, with(whole, json!({"exit_date": "2026-01-01"}))));
     }
     all

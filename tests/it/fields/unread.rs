@@ -4,8 +4,8 @@
 //! Codes in the records are deprecated, or their vocabularies removed: only a record that already contains one may
 //! retain it.
 
-use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, path, person, reference, with};
-use daftar_tests::{ApiClient, Response, TestApp};
+use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, path, person, reference, with};
+use daftar_tests::{ApiClient, Response, TestApp, errors};
 use serde_json::{Value, json};
 
 use super::worlds::observable;
@@ -467,4 +467,32 @@ fn no_response_reveals_replaced_values_to_a_write_only_client() {
 #[test]
 fn no_response_reveals_data_without_consent() {
     check(Asker::Consent);
+}
+
+#[test]
+fn a_write_only_client_does_not_find_the_head_of_a_household() {
+    let app = TestApp::start();
+    let writer = app.client(&["individual:create", "group:all"]);
+    for id in ["P", "Q", "R"] {
+        drop(writer.create_individual(&person(id, json!({}))));
+    }
+    drop(writer.create_group(&household("G", &[("Q", "spouse"), ("P", "head")])));
+    let client = app.client(&["group:update"]);
+    let add = |id: &str, role: &str| {
+        let member = entity(id, json!({"role": format!("{ROLE}#{role}")}));
+        client.post(&format!("{}/$add-member", path("Group", "G")), &member)
+    };
+    // The head, another member, and an individual that is none.
+    let refused = ["P", "Q", "R"].map(|id| add(id, "head").expect(422));
+    for response in &refused {
+        assert_eq!(errors(&response.json()), [("role".to_owned(), "second_head".to_owned())]);
+        assert_eq!(observable(response), observable(&refused[0]));
+    }
+    let group = writer.get(&path("Group", "G")).expect(200).json();
+    assert_eq!((&group["meta"]["version_id"], group["member"].as_array().unwrap().len()), (&json!("1"), 2));
+    // Other roles stay possible, and so does a head once there is none.
+    for id in ["Q", "R", "P"] {
+        drop(add(id, "spouse").expect(201));
+    }
+    drop(add("Q", "head").expect(201));
 }

@@ -23,6 +23,7 @@ use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, EditionNumber};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
+use daftar_domain::group::MEMBER;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::photo::{Photo, PhotoReference};
 use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition};
@@ -391,7 +392,8 @@ impl Hidden {
         Cow::Owned(seen)
     }
 
-    /// The record that a client requested, with hidden values unchanged at their positions.
+    /// The record that a client requested, with hidden values unchanged at their positions. Of hidden items only the
+    /// members of a group count towards the maximum: a rejection would reveal the number of others.
     pub(crate) fn retained<T: RecordType>(
         &self,
         before: &Fields<T>,
@@ -405,8 +407,10 @@ impl Hidden {
             };
             let wanted = if let Some(Value::List(wanted)) = now.take(tag) { wanted } else { Vec::new() };
             let merged = self.merged(items, wanted);
-            if let Some(Field { name, kind: Kind::List { items_max, .. }, .. }) =
-                schema::row(Fields::<T>::schema(), tag)
+            if T::KIND == RecordKind::Group
+                && tag == MEMBER.tag()
+                && let Some(Field { name, kind: Kind::List { items_max, .. }, .. }) =
+                    schema::row(Fields::<T>::schema(), tag)
                 && merged.len() > *items_max
             {
                 let message = format!("`{name}` has at most {items_max} items, those that have ended included");
@@ -586,7 +590,7 @@ impl Resolving<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daftar_domain::group::{GroupDetails, MEMBER, MEMBERS_MAX, Member};
+    use daftar_domain::group::{GroupDetails, MEMBERS_MAX, Member};
 
     fn details(members: Option<&[u64]>) -> GroupDetails {
         let place = |id: &u64| Member { individual: RecordId(*id), role: None, period: None, is_inactive: false };

@@ -301,7 +301,11 @@ pub async fn replay(
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
-            IdempotentReplay::ProgramMembership(program_membership::view(registry, membership, fields).await?)
+            let view = program_membership::view(registry, membership, fields).await?;
+            if view.fields.allows("beneficiary") {
+                ctx.trail.names([view.beneficiary.clone()]);
+            }
+            IdempotentReplay::ProgramMembership(view)
         }
         RecordKind::Program | RecordKind::Consent => IdempotentReplay::Nothing,
     })

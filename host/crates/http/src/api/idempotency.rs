@@ -55,11 +55,13 @@ pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> 
     }
 }
 
-/// True if a POST to an endpoint creates a record, or a membership in a group.
+/// True if a POST to an endpoint creates a record, or a membership in a group. Other endpoints cannot be called within
+/// a transaction.
 fn creates(endpoint: &Endpoint) -> bool {
     let (scopes, path) = (endpoint.scopes(), endpoint.paths.first());
     let is_of_members = path.is_some_and(|path| path.ends_with("/$add-member"));
-    !scopes.is_empty() && (scopes.iter().all(|scope| scope.action == Action::Create) || is_of_members)
+    let is_create = !scopes.is_empty() && scopes.iter().all(|scope| scope.action == Action::Create);
+    endpoint.is_of_records() && (is_create || is_of_members)
 }
 
 async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) -> ApiResult {

@@ -133,7 +133,7 @@ fn within_request(endpoints: &[Endpoint]) -> Router<AppState> {
 
 impl Endpoint {
     /// True if it reads or writes records, or reads vocabularies.
-    fn is_of_records(&self) -> bool {
+    pub(super) fn is_of_records(&self) -> bool {
         let Access::Scopes(scopes) = self.access else { return false };
         scopes.iter().all(|scope| match scope.resource {
             Resource::Individual

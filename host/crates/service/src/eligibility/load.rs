@@ -11,6 +11,7 @@ use daftar_domain::change::Details;
 use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::context::Cancellation;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::{ACTIVE, GROUP_TYPE, Group, GroupDetails, GroupRecord};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
@@ -87,11 +88,27 @@ impl Evaluation {
         Ok(loaded)
     }
 
+    /// Returns the record that an identifier addresses. A decision names records by their identifiers: it is not
+    /// repeated with an identifier of several records, because it may be about another one than the current owner.
     async fn find(&self, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
-        match self.authority {
-            Authority::Caller => visibility::find(&self.ctx, &self.registry, kind, key).await.map(|(id, _)| id),
-            Authority::Program => identifiers::find(&*self.registry.store, kind, key).await,
+        let id = match self.authority {
+            Authority::Caller => visibility::find(&self.ctx, &self.registry, kind, key).await?.0,
+            Authority::Program => identifiers::find(&*self.registry.store, kind, key).await?,
+        };
+        if self.request.repeated.is_some() {
+            let mut others = identifiers::carriers(&self.registry, kind, key).await?;
+            others.retain(|other| *other != id);
+            if self.any_is_seen(kind, &others).await? {
+                let reference = records::reference(kind, key);
+                return Err(AppError::conflict(
+                    ErrorCode::DecisionNotRepeatable,
+                    format!(
+                        "`{reference}` is or was the identifier of several records, so that the decision may be about another one: ask again without `decision`"
+                    ),
+                ));
+            }
         }
+        Ok(id)
     }
 
     /// Returns the fields of a record that the rule may read, with the permissions of its author.

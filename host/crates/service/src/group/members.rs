@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::civil::Date;
 
-use super::{GroupView, Includes, check_members, reference, view};
+use super::{GroupView, Includes, check_members, is_head, reference, view};
 use crate::codes::{Held, resolve};
 use crate::edit::{self, Editable, Hidden};
 use crate::registry::Registry;
@@ -179,15 +179,24 @@ fn apply(
                 let periods = member.still_active(today).zip(new.still_active(today));
                 member.individual == individual && periods.is_some_and(|(one, other)| one.overlaps(&other))
             };
-            if !seen.allows("member")
-                && let Some(at) = members.iter().position(is_same)
-            {
-                // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the
-                // new role.
-                if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
-                    member.role = role;
+            if !seen.allows("member") {
+                let is_still_head = |member: &Member| {
+                    member.still_active(today).is_some() && member.role.is_some_and(|role| is_head(generation, role))
+                };
+                // Rejected for every individual alike, including the present head: otherwise the response reveals who
+                // the head is.
+                if is_still_head(&new) && members.iter().any(is_still_head) {
+                    problems.push(FieldProblem::new("role", "second_head", "a group has at most one active head"));
+                    return Ok(None);
                 }
-                return Ok(Some(at));
+                if let Some(at) = members.iter().position(is_same) {
+                    // A duplicate would be rejected, which reveals the members of the group: the membership stays, with
+                    // the new role.
+                    if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
+                        member.role = role;
+                    }
+                    return Ok(Some(at));
+                }
             }
             members.push(new);
             Ok(members.len().checked_sub(1))

@@ -334,6 +334,10 @@ async fn replace_once(
     records::check_version(condition, before.meta.version)?;
     let present = view(registry, Arc::clone(&before), FieldSet::All).await?;
     let draft = make(&present, &written)?;
+    // The date is restored or removed, depending on the status.
+    if !written.allows("status") && written.allows(name_of(ENROLLMENT_DATE.tag())) && !draft.has(ENROLLMENT_DATE) {
+        return Err(status_not_granted());
+    }
     let known = &before.details.identifiers;
     written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
     let (program, beneficiary) = (present.program.as_str(), present.beneficiary.as_str());
@@ -341,18 +345,22 @@ async fn replace_once(
 }
 
 /// The permitted days of a membership depend on its status. A client that may not write the status writes only the
-/// fields it names, and not the exit date and reason; otherwise the filled-in or rejected days would reveal the
-/// status.
+/// fields it names, and not the exit date and reason, and does not remove the enrolment date; otherwise the filled-in
+/// or rejected days would reveal the status.
 fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     if written.allows("status") {
         return Ok(written);
     }
     let (UpdateMode::Replace(named) | UpdateMode::Merge(named)) = spoken;
     if [EXIT_DATE.tag(), EXIT_REASON.tag()].into_iter().any(|field| named.names(name_of(field))) {
-        let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
-        return Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write });
+        return Err(status_not_granted());
     }
     Ok(written.intersection(named))
+}
+
+fn status_not_granted() -> AppError {
+    let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
+    AppError::FieldNotGranted { resource, field, usage: FieldUse::Write }
 }
 
 /// A membership that is being replaced.
