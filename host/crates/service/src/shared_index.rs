@@ -349,11 +349,16 @@ impl SharedIndex {
         if touched.iter().any(|place| unreadable.contains(place)) {
             return Ok(false);
         }
+        let left_out = unreadable.len();
         let copy = (touched.len() > APPLIED_MAX).then(|| Columns::from_image(self.columns.image()));
         let mut changes = Vec::new();
         for kind in KINDS {
             for ids in by_kind.remove(&kind).unwrap_or_default().chunks(RECORDS_AT_ONCE) {
                 let records = readable(moment, kind, ids, &mut unreadable).await?;
+                // Memory may contain an earlier version of a record that is unreadable now.
+                if unreadable.len() > left_out {
+                    return Ok(false);
+                }
                 match &copy {
                     Some(copy) => copy.load(&records),
                     None => {
@@ -373,7 +378,6 @@ impl SharedIndex {
                 self.columns.reach(moment.sequence());
             }
         }
-        self.state().unreadable = unreadable;
         Ok(true)
     }
 

@@ -196,7 +196,8 @@ impl Database {
             let Some(oldest) = oldest.filter(|_| count >= signed(window as u64)) else {
                 return Ok(AuditPage { next: None, ..page });
             };
-            (at, examined) = (oldest, examined.saturating_add(window.saturating_sub(rows.len())));
+            // An entry that was written since the first statement moves the window above entries that are on the page.
+            (at, examined) = (at.min(oldest), examined.saturating_add(window.saturating_sub(rows.len())));
             if rows.is_empty() && conditions.is_of_time {
                 // Numbers are not in order here: the index of the time leads to the next one.
                 let indexed = conditions.indexed.join(" AND ");

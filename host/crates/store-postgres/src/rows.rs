@@ -53,8 +53,9 @@ pub(super) fn number(row: &Row, at: usize) -> Result<u64, StoreError> {
 }
 
 /// The two columns of a statement on `daftar.last` that identify the timeline: the start of the database server, in
-/// microseconds, and the id of the table itself, which changes if the database is created again on the same server. A
-/// standby that is promoted was started at another time than the server that it replaces.
+/// microseconds, and the id of the table itself, which changes if the database is created again on the same server,
+/// except as a copy with `CREATE DATABASE … TEMPLATE`. A standby that is promoted was started at another time than the
+/// server that it replaces.
 macro_rules! history {
     () => {
         "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, last.tableoid::bigint"

@@ -240,6 +240,21 @@ async fn a_record_that_cannot_be_read_is_left_out_and_counted_until_it_can_be() 
 }
 
 #[tokio::test]
+async fn a_record_that_becomes_unreadable_is_in_no_search() {
+    let fake = fake(4);
+    let index = index(&fake, Columns::default(), None);
+    index.sync().await.unwrap();
+    assert_eq!((people(&index).await, index.usage().unreadable), (4, 0));
+    fake.now().unreadable.insert(2);
+    fake.write([2, 5]);
+    index.sync().await.unwrap();
+    assert_eq!((people(&index).await, index.usage().unreadable), (4, 1));
+    let is_found = (1..=5).map(|id| index.columns.snapshot().row_of(RecordId(id)).is_some());
+    assert_eq!(is_found.collect::<Vec<_>>(), [true, false, true, true, true], "no earlier version is left");
+    assert_eq!(index.usage().rebuilds, 2);
+}
+
+#[tokio::test]
 async fn searches_are_answered_by_the_database_while_memory_is_too_far_behind() {
     let fake = fake(3);
     let mut index = index(&fake, Columns::default(), None);

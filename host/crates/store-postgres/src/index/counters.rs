@@ -122,6 +122,16 @@ pub(super) async fn codes_held(
     rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
 }
 
+/// The statement that returns those of the terms that records of a kind have.
+pub(super) fn held(kind: Kind, terms: Vec<String>, parameters: &mut Parameters) -> String {
+    let terms = parameters.bind(terms, "text[]");
+    // Joined: PostgreSQL estimates each value of `ANY`, which takes long for many.
+    format!(
+        "SELECT term FROM daftar.search_tally WHERE kind = {} AND records > 0 AND term IN (SELECT unnest({terms}))",
+        kind as i16
+    )
+}
+
 pub(super) fn code_numbers(numbers: &[CodeNumber]) -> Vec<i64> {
     numbers.iter().map(|number| i64::from(number.0)).collect()
 }

@@ -102,6 +102,8 @@ pub(super) struct Led {
     pub(super) statement: String,
     /// Condition of the rows `p` without a code.
     pub(super) missing: String,
+    /// Sort order of those rows.
+    pub(super) missing_by: String,
 }
 
 /// The position after which a page begins.
@@ -254,24 +256,26 @@ impl Order {
     }
 
     /// Returns the conditions of the rows after the position, one for each range that an index of the first key leads
-    /// through, in their order.
-    pub(super) fn stretches(&self) -> Vec<String> {
+    /// through, in their order, each with the sort order of its rows. Rows without the first value are sorted by the
+    /// other keys alone: PostgreSQL does not know that `o0 IS NULL` makes it constant, and would sort all of them.
+    pub(super) fn stretches(&self) -> Vec<(String, String)> {
+        let by = self.by(true);
         let Some(key) = self.keys.first() else {
-            return vec![self.after().unwrap_or_else(|| "true".to_owned())];
+            return vec![(self.after().unwrap_or_else(|| "true".to_owned()), by)];
         };
-        let of_missing = || key.is_nullable().then(|| "o0 IS NULL".to_owned());
+        let of_missing = || key.is_nullable().then(|| ("o0 IS NULL".to_owned(), self.by_from(1, false)));
         match self.after.as_ref().and_then(|after| after.bounds.first()) {
-            None if key.is_nullable() => ["o0 IS NOT NULL".to_owned()].into_iter().chain(of_missing()).collect(),
-            None => vec!["true".to_owned()],
+            None if key.is_nullable() => [("o0 IS NOT NULL".to_owned(), by)].into_iter().chain(of_missing()).collect(),
+            None => vec![("true".to_owned(), by)],
             Some(Bound::Missing) => {
                 let rest = self.after_from(1).unwrap_or_else(|| "true".to_owned());
-                vec![format!("o0 IS NULL AND {rest}")]
+                vec![(format!("o0 IS NULL AND {rest}"), self.by_from(1, false))]
             }
             Some(Bound::At(value)) => {
                 let rest = self.after_from(1).unwrap_or_else(|| "true".to_owned());
                 let same = format!("o0 = {value} AND {rest}");
                 let beyond = format!("o0 {} {value}", key.beyond());
-                [same, beyond].into_iter().chain(of_missing()).collect()
+                [(same, by.clone()), (beyond, by)].into_iter().chain(of_missing()).collect()
             }
         }
     }
@@ -311,7 +315,7 @@ impl Order {
              WHERE ranked.records > {few_max}{after}{from_record} ORDER BY {by} LIMIT {count})) AS found \
              ORDER BY ranked.place {direction}, {by} LIMIT {count}"
         );
-        Some(Led { statement, missing: format!("p.{column} IS NULL") })
+        Some(Led { statement, missing: format!("p.{column} IS NULL"), missing_by: by })
     }
 
     /// Reads the sort values of a row, key by key, from the column `at` on.

@@ -1,6 +1,9 @@
 //! Searching individuals and groups.
 
-use tokio_postgres::Client;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use tokio_postgres::{Client, Row};
 
 use super::columns::{Columns, GROUPS, INDIVIDUALS};
 use super::counters::Kind;
@@ -12,10 +15,14 @@ use crate::failure::Failure;
 use crate::rows::{column, number};
 use daftar_domain::record::RecordId;
 use daftar_domain::search::order::{Position, SortField, SortKey, Start, Window};
-use daftar_domain::search::{CodedPlace, Found, KindCondition, Sorting, SubjectQuery, TextConditions};
+use daftar_domain::search::{CodeCondition, CodedPlace, Found, KindCondition, Sorting, SubjectQuery, TextConditions};
 use daftar_domain::subject::Subject;
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
+
+/// Above this number of codes in a condition, only those that records have are searched: PostgreSQL accepts a `tsquery`
+/// of 1 MiB.
+const CODES_MAX: usize = 1_000;
 
 /// The individuals or groups that match, counted, and those of the page.
 pub(super) async fn search(
@@ -28,6 +35,11 @@ pub(super) async fn search(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
+    let query = match held_among_many(query) {
+        Some((statement, terms)) => Cow::Owned(without_others(query, &index.search(&statement, &terms).await?)?),
+        None => Cow::Borrowed(query),
+    };
+    let query = &*query;
     let Some(conditions) = conditions(query, sight, &mut parameters) else { return Ok(Found::default()) };
     let total = if sight.is_none() { tallied(query, &mut parameters) } else { None };
     let order = order(index, (query.kind(), sight), sorting, window, &mut parameters).await?;
@@ -45,6 +57,14 @@ pub async fn matching(
 ) -> Result<Vec<RecordId>, StoreError> {
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
+    let query = match held_among_many(query) {
+        Some((statement, terms)) => {
+            let rows = client.query(&statement, &terms.values()).await.map_err(Failure::from)?;
+            Cow::Owned(without_others(query, &rows)?)
+        }
+        None => Cow::Borrowed(query),
+    };
+    let query = &*query;
     let Some(conditions) = conditions(query, sight.as_ref(), &mut parameters) else { return Ok(Vec::new()) };
     let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
     let table = columns(query.kind()).table;
@@ -67,6 +87,34 @@ fn counted(subject: Subject) -> Kind {
         Subject::Individual => Kind::Individual,
         Subject::Group => Kind::Group,
     }
+}
+
+/// The terms of the codes of a condition.
+fn terms(condition: &CodeCondition) -> impl Iterator<Item = String> {
+    condition.any_of.iter().map(move |number| term::of_code_at(&condition.field, *number))
+}
+
+fn has_many(condition: &CodeCondition) -> bool {
+    condition.any_of.len() > CODES_MAX
+}
+
+/// The statement that returns which codes of conditions with many codes any record has; `None` without such conditions.
+fn held_among_many(query: &SubjectQuery) -> Option<(String, Parameters)> {
+    let many = query.codes.iter().filter(|condition| has_many(condition));
+    let terms: Vec<String> = many.flat_map(terms).collect();
+    let mut parameters = Parameters::default();
+    let statement = (!terms.is_empty()).then(|| counters::held(counted(query.kind()), terms, &mut parameters))?;
+    Some((statement, parameters))
+}
+
+/// The query without the other codes in those conditions.
+fn without_others(query: &SubjectQuery, rows: &[Row]) -> Result<SubjectQuery, StoreError> {
+    let held: BTreeSet<&str> = rows.iter().map(|row| column(row, 0)).collect::<Result<_, StoreError>>()?;
+    let mut query = query.clone();
+    for CodeCondition { field, any_of } in query.codes.iter_mut().filter(|condition| has_many(condition)) {
+        any_of.retain(|number| held.contains(term::of_code_at(field, *number).as_str()));
+    }
+    Ok(query)
 }
 
 /// Conditions of the records that match; `None` if none can.
@@ -100,8 +148,7 @@ fn tallied(query: &SubjectQuery, parameters: &mut Parameters) -> Option<String> 
         ([], Some(false)) => Some(counters::total(kind, vec![term::INACTIVE.to_owned()], parameters)),
         ([], Some(true)) => Some(counters::active_total(kind)),
         ([only], None) => {
-            let mut terms: Vec<String> =
-                only.any_of.iter().map(|number| term::of_code_at(&only.field, *number)).collect();
+            let mut terms: Vec<String> = terms(only).collect();
             terms.sort_unstable();
             terms.dedup();
             (terms.len() == 1 || holds_one(&only.field)).then(|| counters::total(kind, terms, parameters))
@@ -202,16 +249,16 @@ impl Search<'_> {
         let least = parameters.bind(skipped.saturating_add(count), "bigint");
         let (skipped, count) = (parameters.bind(skipped, "bigint"), parameters.bind(count, "bigint"));
         let after = order.after().map_or_else(String::new, |after| format!(" AND {after}"));
-        let (by, by_first) = (order.by(false), order.by(true));
+        let by = order.by(false);
         let rows = format!("(SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {filtered}) AS row");
         let (mut parts, mut gathered) = (Vec::new(), String::new());
         let led = if conditions.is_empty() { order.led(table, few_max, &least, parameters) } else { None };
-        if let Some(Led { statement, missing }) = led {
+        if let Some(Led { statement, missing, missing_by }) = led {
             gathered = format!(", led AS MATERIALIZED ({statement})");
             parts.push("SELECT * FROM led".to_owned());
             parts.push(format!(
                 "(SELECT * FROM (SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {missing}) AS row \
-                 WHERE (SELECT count(*) FROM led) < {least} ORDER BY {by} LIMIT {least})"
+                 WHERE (SELECT count(*) FROM led) < {least} ORDER BY {missing_by} LIMIT {least})"
             ));
         } else {
             let is_many = if conditions.is_empty() {
@@ -225,8 +272,8 @@ impl Search<'_> {
                 format!("(SELECT records FROM total) > {few_max}")
             };
             // In each range the first value is present in all rows, or in none.
-            parts.extend(order.stretches().into_iter().map(|stretch| {
-                format!("(SELECT * FROM {rows} WHERE {is_many} AND {stretch} ORDER BY {by_first} LIMIT {least})")
+            parts.extend(order.stretches().into_iter().map(|(stretch, by)| {
+                format!("(SELECT * FROM {rows} WHERE {is_many} AND {stretch} ORDER BY {by} LIMIT {least})")
             }));
         }
         format!(

@@ -150,6 +150,32 @@ async fn a_period_is_found_between_many_earlier_and_later_entries() {
 }
 
 #[tokio::test]
+async fn an_entry_written_between_the_statements_of_a_query_repeats_no_other() {
+    let (server, url, store) = opened().await;
+    let outcome = |number: u32| if number == 5 { AuditOutcome::Refused } else { AuditOutcome::Allowed };
+    let lines = (1..=6).map(|number| AuditEntry { outcome: outcome(number), ..audit_entry(&number.to_string()) });
+    store.append_audit(lines.chain([audit_entry("late")]).collect()).await.unwrap();
+    store.audit(0).await.unwrap();
+    // The first statement that would read the last entry does not find it.
+    server.run_sql(
+        database_of(&url),
+        "CREATE SEQUENCE daftar.statements; ALTER TABLE daftar.audit RENAME TO audit_written; \
+         CREATE VIEW daftar.audit AS SELECT * FROM daftar.audit_written \
+         WHERE request_id <> 'late' OR (SELECT nextval('daftar.statements')) > 1",
+    );
+    let query = AuditQuery { outcome: Some(AuditOutcome::Allowed), ..AuditQuery::default() };
+    let bounds = AuditBounds { lines_max: 8, examined_max: 4 };
+    let (mut found, mut next) = (Vec::new(), Some(AuditPosition::END));
+    while let Some(before) = next {
+        let page = store.audit_page(query.clone(), before, bounds).await.unwrap();
+        found.extend(page.entries.into_iter().map(|entry| entry.request_id));
+        next = page.next;
+    }
+    assert_eq!(found, ["6", "4", "3", "2", "1"]);
+    assert!(count(&store, "SELECT last_value FROM daftar.statements").await > 1, "the second statement found it");
+}
+
+#[tokio::test]
 async fn partitions_of_three_months_are_created_once_by_servers_without_the_right_to_create_tables() {
     const PARTITIONS: &str = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'daftar.audit'::regclass";
     let (server, url, store) = opened().await;

@@ -24,7 +24,7 @@ use daftar_domain::program_membership::{
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
+use daftar_domain::search::order::{Direction, SortField, SortKey, Start, Window};
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{
     CodeCondition, CodedPlace, ConsentTerm, DateCondition, DateConditions, DateOperator, KindCondition,
@@ -70,6 +70,7 @@ fn person(id: u64) -> ChangedRecord {
         .with(individual::NAME, name)
         .with(individual::ACTIVE, !id.is_multiple_of(500))
         .with(individual::BIRTH_DATE, day(id % 20_000))
+        .with(individual::DECEASED_DATE, id.is_multiple_of(10_000).then(|| day(id)))
         .with(individual::GENDER, code(id % 2 + 1))
         .with(individual::OCCUPATION, code(id % 400 + 100))
         .with(individual::ADDRESS, vec![address]);
@@ -135,6 +136,17 @@ fn whole_reads(database: &Database) -> i64 {
         let statement = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables \
                          WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
         client.query_one(statement, &[]).await.unwrap().get(0)
+    })
+}
+
+/// Number of rows that searches read from tables of the index, without the counters.
+fn rows_read(database: &Database) -> i64 {
+    database.wait(async {
+        // On the connection of searches, whose figures are pending.
+        database.database.search("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
+        let statement = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables \
+                         WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
+        database.database.search(statement, &[]).await.unwrap()[0].get(0)
     })
 }
 
@@ -292,7 +304,30 @@ fn a_page_of_many_is_led_by_an_index_in_its_order() {
                 let found = database.wait(index.search_subjects(&all_individuals, None, sorting, &window)).unwrap();
                 assert_eq!((found.total, found.ids.len()), (PEOPLE, 20));
                 assert_eq!(whole_reads(&database), before, "a whole table was read by {keys:?} from {window:?}");
-                window.start = daftar_domain::search::order::Start::After(found.next.unwrap());
+                window.start = Start::After(found.next.unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_by_a_value_that_most_records_lack_reads_few_records() {
+    let database = Database::new();
+    database.write(&(1..=PEOPLE).map(person).collect::<Vec<_>>());
+    database.execute("VACUUM ANALYZE");
+    let (all_individuals, index) = (SubjectQuery::individuals(), database.usual());
+    for field in [SortField::Date("deceased_date"), SortField::Code(CodedField::IncomeCurrency)] {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let keys = [SortKey { field, direction }];
+            let sorting = Sorting { keys: &keys, code_ranks: &[] };
+            let mut window = Window::from(Page::default());
+            for _ in 0..2 {
+                let before = rows_read(&database);
+                let found = database.wait(index.search_subjects(&all_individuals, None, sorting, &window)).unwrap();
+                assert_eq!((found.total, found.ids.len()), (PEOPLE, 20));
+                let read = rows_read(&database) - before;
+                assert!((20..1_000).contains(&read), "{read} rows were read by {keys:?} from {window:?}");
+                window.start = Start::After(found.next.unwrap());
             }
         }
     }
