@@ -275,3 +275,16 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
     assert!(artifacts::program().is_file());
 }
+
+#[test]
+fn a_proxy_of_the_environment_is_not_used_for_an_address_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::serve(folder.path(), &[]);
+    let mut list = command(folder.path(), &["client", "list"]);
+    // No proxy listens there.
+    for name in ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+        list.env(name, "http://127.0.0.1:1");
+    }
+    let _listed = finish(list).expect_success();
+    let _stopped = server.stop();
+}

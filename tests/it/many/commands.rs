@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use daftar_tests::postgres::{self, Database, Processes, run};
+use daftar_tests::postgres::{self, Database, Processes, eventually, run};
 use daftar_tests::process::Finished;
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference};
 use daftar_tests::{ApiClient, Server, token};
@@ -217,4 +217,19 @@ fn a_register_goes_from_a_database_into_a_folder_and_back() {
     let client = ApiClient::new(server.connection(), credentials, issued);
     assert_eq!(client.get(&path("Individual", "1")).expect(200).json()["name"]["given"], "Amina");
     assert_eq!(server.stop().code, 0);
+}
+
+#[test]
+fn a_backup_through_one_server_is_reported_by_all() {
+    const LAST: &str = "daftar_backup_last_timestamp_seconds";
+    let processes = Processes::start(2);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup");
+    let _made = run(processes.data_dir(0), &["backup", file.to_str().unwrap()]).expect_success();
+    let reported = |number| {
+        let page = processes.admin(number).metrics();
+        page.lines().any(|line| line.starts_with(LAST))
+    };
+    eventually("the server that made it reports it", || reported(0));
+    eventually("the other server reports it", || reported(1));
 }
