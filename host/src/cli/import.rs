@@ -179,7 +179,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     )))
 }
 
-/// The same path, from whatever folder an import resumes.
+/// The same path for an import that resumes in another folder.
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|error| CliError::cannot_write(path, &error))
 }

@@ -35,7 +35,7 @@ pub(super) async fn search(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
-    let query = match held_among_many(query) {
+    let query = match stored_codes(query) {
         Some((statement, terms)) => Cow::Owned(without_others(query, &index.search(&statement, &terms).await?)?),
         None => Cow::Borrowed(query),
     };
@@ -57,7 +57,7 @@ pub async fn matching(
 ) -> Result<Vec<RecordId>, StoreError> {
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
-    let query = match held_among_many(query) {
+    let query = match stored_codes(query) {
         Some((statement, terms)) => {
             let rows = client.query(&statement, &terms.values()).await.map_err(Failure::from)?;
             Cow::Owned(without_others(query, &rows)?)
@@ -99,7 +99,7 @@ fn has_many(condition: &CodeCondition) -> bool {
 }
 
 /// The statement that returns which codes of conditions with many codes any record has; `None` without such conditions.
-fn held_among_many(query: &SubjectQuery) -> Option<(String, Parameters)> {
+fn stored_codes(query: &SubjectQuery) -> Option<(String, Parameters)> {
     let many = query.codes.iter().filter(|condition| has_many(condition));
     let terms: Vec<String> = many.flat_map(terms).collect();
     let mut parameters = Parameters::default();

@@ -257,7 +257,7 @@ async fn a_flush_that_never_ends_is_a_failure_of_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_group_is_brought_to_disk_in_parts() {
+async fn a_large_group_is_synced_in_parts() {
     let folder = TempDir::new().unwrap();
     let ((release, released), syncs) = (channel::<()>(), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&syncs);
