@@ -30,10 +30,12 @@ impl Compiler {
         compiler
     }
 
-    /// Replaces it by another script.
+    /// Replaces it by another script. A file that is being started cannot be written, so the script is a new file.
     fn replace(&self, script: &str) {
-        fs::write(self.program(), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(self.program(), fs::Permissions::from_mode(0o755)).unwrap();
+        let new = self.folder.path().join("new");
+        fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(new, self.program()).unwrap();
     }
 
     fn program(&self) -> PathBuf {
