@@ -22,6 +22,9 @@ use daftar_service::backup::{
 /// The largest file with a public key that is read, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 16 << 10;
 
+/// State of standard output after a failure: its first part is already written.
+const INCOMPLETE_OUTPUT: &str = "the output is incomplete and must be discarded";
+
 /// Source and destination of a backup.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
@@ -51,7 +54,7 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
         return check(global, &args.file, args.trusted_key.as_deref());
     }
     let key = args.sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::input)?;
-    let is_stdout = args.file == Path::new("-");
+    let is_stdout = is_standard_output(&args.file);
     if !is_stdout && !args.force && args.file.exists() {
         return Err(taken(&args.file));
     }
@@ -73,6 +76,11 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// True if the backup goes to standard output.
+fn is_standard_output(file: &Path) -> bool {
+    file == Path::new("-")
 }
 
 /// Creates a temporary file in the same folder, readable by its owner only.
@@ -132,7 +140,8 @@ fn copy(
             BackupProblem::Io(_) | BackupProblem::CutOff { .. } => "the log of the server says why".to_owned(),
             problem => problem.to_string(),
         };
-        CliError::failed(format!("the backup was interrupted, and nothing was written: {reason}"))
+        let outcome = if is_standard_output(&args.file) { INCOMPLETE_OUTPUT } else { "nothing was written" };
+        CliError::failed(format!("the backup was interrupted, and {outcome}: {reason}"))
     })?;
     if let Some(key) = key {
         let signature = BackupSignature::sign(key, &contents.checksum);
@@ -229,7 +238,8 @@ fn taken(file: &Path) -> CliError {
 }
 
 fn cannot_write(file: &Path, error: &io::Error) -> CliError {
-    CliError::cannot_write(file, error).with("no backup was left under that name")
+    let left = if is_standard_output(file) { INCOMPLETE_OUTPUT } else { "no backup was left under that name" };
+    CliError::cannot_write(file, error).with(left)
 }
 
 /// The contents as JSON.

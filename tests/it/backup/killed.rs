@@ -130,5 +130,6 @@ fn a_full_disk_is_reported_and_leaves_no_file() {
     assert_eq!(output.status.code(), Some(73));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("cannot write `-`") && text.contains("the disk is full"), "{text}");
+    assert!(text.contains("the output is incomplete and must be discarded"), "{text}");
     assert_eq!(app.admin().get("/clients").status, 200);
 }

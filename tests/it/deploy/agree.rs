@@ -14,6 +14,8 @@ const START: [&str; 5] = ["serve", "--config", "/etc/daftar/daftar.toml", "--dat
 /// Health check of a container.
 const HEALTH: [&str; 4] = ["/usr/bin/daftar", "health", "--data-dir", "/var/lib/daftar"];
 const USER: u32 = 10_001;
+/// The folder that several servers on one database share. Docker gives a new volume the owner of the image's folder.
+const SHARED: &str = "/var/lib/daftar-common";
 
 fn settings() -> Config {
     Config::load(&path("daftar.container.toml")).unwrap()
@@ -170,7 +172,8 @@ fn no_process_is_root_and_only_data_is_written() {
     assert_eq!(image.only("USER"), format!("{USER}:{USER}"));
     let steps: Vec<&str> = image.only("RUN").split(" && ").collect();
     assert!(steps.iter().any(|step| step.starts_with("useradd ") && step.contains(&format!(" --uid {USER} "))));
-    assert!(steps.contains(&format!("install -d -m 0700 -o {USER} -g {USER} {}", START[4]).as_str()), "{steps:?}");
+    let folders = format!("install -d -m 0700 -o {USER} -g {USER} {} {SHARED}", START[4]);
+    assert!(steps.contains(&folders.as_str()), "{steps:?}");
     for (key, expected) in [
         ("user", json!(format!("{USER}:{USER}"))),
         ("read_only", json!(true)),
@@ -200,6 +203,16 @@ fn no_process_is_root_and_only_data_is_written() {
         let tag = image.rsplit_once(':').unwrap_or_else(|| panic!("no tag: {image:?}")).1;
         assert!(tag != "latest" && !tag.is_empty(), "{image:?}");
     }
+}
+
+#[test]
+fn several_servers_write_into_the_folder_that_they_share() {
+    let servers: Value = serde_saphyr::from_str(&read("postgres/compose.yaml")).unwrap();
+    let server = &servers["services"]["daftar"];
+    assert_eq!(server["user"], json!(format!("{USER}:{USER}")));
+    assert!(holds(&server["volumes"], &format!("common:{SHARED}")));
+    let settings = Config::load(&path("postgres/daftar.toml")).unwrap();
+    assert_eq!(settings.store.postgres.shared_dir.as_deref(), Some(Path::new(SHARED)));
 }
 
 #[test]

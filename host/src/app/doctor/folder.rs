@@ -351,7 +351,8 @@ fn engine(patient: &Patient, found: &[InspectedPlugin]) -> Option<Check> {
             Some(Check::warning(PLUGINS, "engine", message, remedy))
         }
         (None, []) if patient.has_register() => {
-            let message = "no eligibility engine is installed: no rule can be decided, and the server does not say that it is ready";
+            let message =
+                "no eligibility engine is installed: no rule can be decided, and `/health/ready` reports `degraded`";
             Some(Check::problem(PLUGINS, "engine", message, install))
         }
         (None, [_, _, ..]) => {
