@@ -223,11 +223,22 @@ await lead(async () => {
   await page.locator('.cm-content span', { hasText: 'age_years' }).first().hover()
   await page.locator('.cm-tooltip .description', { hasText: 'Completed years' }).waitFor()
 
-  // A preview that is cancelled: its response is delayed until then.
+  // A text is validated: the response is delayed until the check.
+  let validate
+  const checked = new Promise((resolve) => (validate = resolve))
+  await page.route('**/Eligibility/$validate', async (route) => {
+    await checked
+    // The page may have cancelled the request of an earlier text.
+    await route.continue().catch(() => {})
+  })
   await write(given.rule)
   assert.equal(await page.locator('.verdict .good').count(), 0, 'no result is shown for a text that was not validated')
+  validate()
   await page.locator('.verdict .good').waitFor()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
   assert.match(await page.locator('.verdict .facts').innerText(), /me\.gender/, 'the reported facts are those of this rule')
+
+  // A preview that is cancelled: its response is delayed until then.
   let release
   const held = new Promise((resolve) => (release = resolve))
   await page.route('**/Eligibility/$preview', async (route) => {
@@ -289,6 +300,15 @@ await lead(async () => {
     assert.equal(await openList(column), total)
     await page.keyboard.press('Escape')
   }
+  // A list is of the day of the result. A case of it is explained by the rule, which its filter does not change.
+  const repeated = page.waitForRequest((request) => request.url().endsWith('$preview') && request.postDataJSON().subjects === true)
+  await openList(page.getByRole('group', { name: 'Age' }).getByRole('button').nth(1))
+  assert.match((await repeated).postDataJSON().as_of ?? 'no day', /^\d{4}-\d\d-\d\d$/)
+  await page.locator('dialog .sample button').first().click()
+  await page.locator('.tree').waitFor()
+  assert.equal(await page.locator('.notice', { hasText: 'has changed since' }).count(), 0)
+  await go('rule')
+  await page.locator('.reach .headline').waitFor()
   step('previewed, opened the lists and took one')
 
   // A changed rule marks the result; a case of it is explained by the rule of the result, and says so.
@@ -297,7 +317,7 @@ await lead(async () => {
   await page.locator('.sample li').first().getByRole('button').click()
   await page.locator('.tree').waitFor()
   assert.equal(await page.locator('pre.rule').first().innerText(), given.rule)
-  await page.locator('.notice', { hasText: 'the rule has changed since' }).waitFor()
+  await page.locator('.notice', { hasText: 'the rule or the day has changed since' }).waitFor()
   await say('button', 'Explain by the current rule').click()
   await page.locator('.tree', { hasText: '>= 99' }).waitFor()
   await go('rule')
@@ -429,7 +449,7 @@ await lead(async () => {
   await look('unreachable')
   await accessible('unreachable')
   await page.context().setOffline(false)
-  await page.locator('.verdict .good').waitFor({ timeout: 3_000 })
+  await page.locator('.verdict .good').waitFor()
   await page.locator('.wait:visible').waitFor({ state: 'detached' })
   await page.locator('.reach .notice').waitFor({ state: 'hidden' })
   assert.notEqual(await focused(), 'BODY')

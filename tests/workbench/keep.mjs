@@ -9,11 +9,24 @@ import { accessible, editor, given, go, lead, look, lookAtAll, page, please, ste
 
 const EXAMPLE = 'Old-age pension'
 const CHANGED = 'age_years(me.birth_date) >= 65 || (is_female(me) && age_years(me.birth_date) >= 61)'
+// The case of the example that this rule fails.
+const CASE = 'a woman on her 60th birthday'
 
 const button = (name, tab = page) => tab.getByRole('button', { name, exact: true })
 const dialog = (tab = page) => tab.locator('dialog')
 const title = (text, tab = page) => tab.locator('.rule-name', { hasText: text }).waitFor()
 const passed = (text) => page.locator('.cases summary', { hasText: `${text} passed` }).waitFor()
+
+// Removes that case; the list of the cases is closed.
+async function removeCase(tab = page) {
+  await tab.locator('.cases summary').click()
+  await button(`Remove: ${CASE}`, tab).click()
+}
+
+// The cases of a draft or file may contain facts of people.
+async function notStored() {
+  assert.ok(!(await page.evaluate(() => sessionStorage.getItem('daftar-workbench'))).includes(CASE), 'the browser stores no such case')
+}
 
 // The rule in the editor, on one line.
 async function ruleText(tab = page) {
@@ -84,6 +97,16 @@ async function saveAsFile() {
   await dialog().waitFor({ state: 'detached' })
   await passed('6 of 7')
   assert.equal(await ruleText(), CHANGED)
+  await notStored()
+  // Cases that are opened in place of others can be restored too, although the rule is the same.
+  await removeCase()
+  await passed('6 of 6')
+  await choose('right.toml', text)
+  await passed('6 of 7')
+  for (const count of ['6 of 6', '6 of 7']) {
+    await button('Back to the previous rule').click()
+    await passed(count)
+  }
   step('saved a file and opened it')
 }
 
@@ -105,14 +128,17 @@ async function share() {
 
 async function saveVersions(tab) {
   await openDialog('Save')
-  await button('Save as a draft').click()
+  // Sent twice, a form saves one draft: two of this name would be ambiguous below.
+  await dialog().locator('form').evaluate((form) => [1, 2].forEach(() => form.requestSubmit()))
   await title('version 1')
-  // Another client saves the next version.
+  // Another client saves the next version, with another comment and without a case.
   await openDialog('Open', tab)
   await dialog(tab).getByRole('button', { name: EXAMPLE, exact: true }).click()
   await title('version 1', tab)
+  await removeCase(tab)
   await write('age_years(me.birth_date) >= 62', undefined, tab)
   await openDialog('Save', tab)
+  await tab.getByLabel('Comment').fill('Later for women.')
   await button('Save as version 2', tab).click()
   await title('version 2', tab)
 
@@ -121,17 +147,54 @@ async function saveVersions(tab) {
   await button('Save as version 2').click()
   await dialog().locator('.problem', { hasText: 'Another client has saved version 2' }).waitFor()
   assert.deepEqual(await dialog().locator('pre.rule:not(.difference)').allInnerTexts(), ['age_years(me.birth_date) >= 62', 'age_years(me.birth_date) >= 66'])
+  assert.deepEqual((await dialog().locator('h3').allInnerTexts()).slice(3), ['Comment', `Test case: ${CASE}`])
   await lookAtAll('conflict')
   await button('Save yours as the next version').click()
   await title('version 3')
   await page.locator('.rule-name').getByRole('button').click()
   await dialog().locator('.versions > li').nth(2).waitFor()
   await lookAtAll('versions')
+  // A version that the list does not show is listed before one is opened.
+  await openDialog('Save', tab)
+  await button('Save as version 3', tab).click()
+  await button('Save yours as the next version', tab).click()
+  await title('version 4', tab)
+  await button('Open version 1').click()
+  await dialog().locator('.notice', { hasText: 'Version 4' }).waitFor()
+  assert.equal(await dialog().locator('.versions > li').count(), 4)
+  await accessible('a newer version')
   await button('Open version 1').click()
   await dialog().waitFor({ state: 'detached' })
+  await title('version 4')
   assert.equal(await ruleText(), CHANGED)
   await passed('6 of 7')
+  await notStored()
   step('saved versions and resolved a conflict')
+}
+
+// The session expires while a draft is saved: the same client finds its words and cases, and a reload drops the cases.
+async function expire() {
+  const comment = page.getByLabel('Comment')
+  await page.route('**/RuleDraft/*', (route) => route.fulfill({ status: 401, json: { code: 'token_expired' } }))
+  await openDialog('Save')
+  await comment.fill('From the 61st birthday on.')
+  await button('Save as version 5').click()
+  await page.getByRole('alert').filter({ hasText: 'Your session has expired' }).filter({ hasText: 'facts of people: 7' }).waitFor()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await signIn()
+  await passed('6 of 7')
+  await openDialog('Save')
+  assert.equal(await comment.inputValue(), 'From the 61st birthday on.')
+  await close()
+  await page.reload()
+  await signIn()
+  await page.locator('.toolbar .notice', { hasText: 'no longer in this page: 7' }).waitFor()
+  await accessible('dropped cases')
+  // The current version has six.
+  await button('Read the cases of the draft again').click()
+  await passed('6 of 6')
+  assert.equal(await page.locator('.toolbar .notice').count(), 0)
+  step('continued after the session had expired')
 }
 
 async function proposeForProgram() {
@@ -257,6 +320,34 @@ async function lateExplanation() {
   step('opened a form before the explanation arrived')
 }
 
+// A person who is found during an explanation is the one who is explained; a refusal leaves no earlier explanation.
+async function anotherPerson() {
+  const find = async (text) => {
+    await page.getByRole('combobox', { name: 'Person or group' }).fill(text)
+    await page.keyboard.press('Enter')
+  }
+  let sent = 0
+  await page.route('**/Eligibility/$evaluate', async (route) => {
+    sent += 1
+    // The first request has no response.
+    if (sent > 1) await route.continue()
+  })
+  const first = page.waitForRequest((request) => request.url().endsWith('$evaluate'))
+  await button('Explain').click()
+  await first
+  await find(given.eligible)
+  await page.locator('.person', { hasText: given.eligible }).waitFor()
+  await page.locator('.running .primary:enabled').waitFor()
+  assert.equal(sent, 2)
+  assert.equal(await page.locator('.running .problem:visible').count(), 0)
+  await page.route('**/Eligibility/$evaluate', (route) => route.fulfill({ status: 400, json: { detail: 'refused' } }))
+  await find('W-0004')
+  await page.locator('.running .problem:visible').waitFor()
+  assert.equal(await page.locator('.result').innerText(), '')
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  step('found another person during an explanation')
+}
+
 async function compare() {
   await go('compare')
   await write(given.other, 'Rule B')
@@ -273,6 +364,10 @@ async function compare() {
     await close()
   }
   await lookAtAll('outcomes')
+  // A case of a list is explained by the rule of the list.
+  await page.locator('.counts .gained button').click()
+  await dialog().locator('.sample button').first().click()
+  await page.locator('.notice', { hasText: 'explained by rule B of the comparison' }).waitFor()
   step('compared two rules')
 }
 
@@ -284,9 +379,11 @@ await lead(async () => {
   const tab = await share()
   await saveVersions(tab)
   await tab.close()
+  await expire()
   await proposeForProgram()
   await whatIf()
   await lateExplanation()
+  await anotherPerson()
   await compare()
   await dayOfDraft()
 })

@@ -18,7 +18,7 @@ const TIMEOUT_MS = 30_000
 setTimeout(() => {
   console.error('the walk takes too long')
   process.exit(1)
-}, 240_000).unref()
+}, 540_000).unref()
 
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 

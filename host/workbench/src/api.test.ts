@@ -85,8 +85,23 @@ test('a cancelled request does not wait for the engine any more', async () => {
 test('a change is sent once', async () => {
   const { api, sent } = serving(failed())
   const error = await api.upload('plugins', new Blob([]), {}).catch((error: unknown) => error)
-  assert.equal(sentence(error), t.unreachable)
+  assert.equal(sentence(error), t.unconfirmed)
   assert.equal(sent.length, 1)
+})
+
+test('a change whose response does not arrive may have been executed', async () => {
+  for (const response of [new Response('', { status: 502 }), new Response('{"id":', { status: 201 })]) {
+    const { api, sent } = serving(response)
+    const error = await api.tagged('POST', 'RuleDraft', {}).catch((error: unknown) => error)
+    assert.equal(sentence(error), t.unconfirmed)
+    assert.equal(sent.length, 1)
+  }
+})
+
+test('a change over the rate limit was not executed, and is sent again', async () => {
+  const { api, sent } = serving(json({}, 429, { 'Retry-After': '1' }), json({ id: 'x' }, 200, { ETag: '"1"' }))
+  assert.equal((await api.tagged('PUT', 'RuleDraft/x', {}, '"0"')).tag, '"1"')
+  assert.deepEqual(sent, ['PUT RuleDraft/x', 'PUT RuleDraft/x'])
 })
 
 test('a request that waits ends at the sign-out and when it is cancelled', async () => {

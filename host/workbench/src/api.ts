@@ -17,6 +17,8 @@ export class Refusal extends Error {
     message: string,
     readonly diagnostics: Diagnostic[] = [],
     readonly retryAfterS?: number,
+    /** The stable name of the reason. */
+    readonly code?: string,
   ) {
     super(message)
     this.name = 'Refusal'
@@ -79,6 +81,9 @@ const BUSY_MAX = 3
 
 /** A response that ended before it was complete. */
 export class Interrupted extends Error {}
+
+/** A change without a response: the server may have executed it. */
+export class Unconfirmed extends Error {}
 
 export class Api {
   #token: string | undefined
@@ -186,7 +191,7 @@ export class Api {
 
   /** Uploads a file. */
   async upload<T>(path: string, file: Blob, headers: Record<string, string>): Promise<T> {
-    return (await this.#send('POST', path, file, headers)).json() as Promise<T>
+    return contentOfChange(await this.#send('POST', path, file, headers))
   }
 
   async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
@@ -196,7 +201,8 @@ export class Api {
   /** A request about one version of a record, with the entity tag of the response; `tag` is the version that it requires. */
   async tagged<T>(method: 'GET' | 'POST' | 'PUT', path: string, body?: unknown, tag?: string): Promise<{ body: T; tag: string }> {
     const response = await this.#send(method, path, body, tag === undefined ? {} : { 'If-Match': tag })
-    return { body: (await response.json()) as T, tag: response.headers.get('ETag') ?? '' }
+    const content = method === 'GET' ? ((await response.json()) as T) : await contentOfChange<T>(response)
+    return { body: content, tag: response.headers.get('ETag') ?? '' }
   }
 
   /** A response in NDJSON; the page may render between lines. */
@@ -251,7 +257,7 @@ export class Api {
   /** Sends a request until it has a result. */
   async #repeat(path: string, request: RequestInit, signal: AbortSignal): Promise<Response> {
     const init = { ...request, signal }
-    // A change is not repeated by itself: its first attempt may have been executed.
+    // A change is not repeated by itself if its first attempt may have been executed.
     const isRepeatable = init.method === 'GET' || path.startsWith('Eligibility/') || path === '$batch'
     let isForEngine = false
     try {
@@ -261,9 +267,9 @@ export class Api {
         this.#note(response, path)
         if (response.ok || response.status === 304) return response
         const seconds = retryAfter(response)
-        if (isRepeatable && response.status === 429 && seconds !== undefined) continue
+        // Above the rate limit and without the engine nothing was executed, so that a change is repeated too.
+        if (response.status === 429 && seconds !== undefined) continue
         const problem = (await response.json().catch(() => ({}))) as Problem & { diagnostics?: Diagnostic[] }
-        // Without the engine nothing was executed, so that a change is repeated too.
         if (problem.code === ENGINE_COMPILING) {
           if (!isForEngine) this.engine.enter()
           isForEngine = true
@@ -272,7 +278,8 @@ export class Api {
           await pause((seconds ?? 1) * 1000, signal)
         } else {
           if (response.status === 401) this.#tell('expired', undefined)
-          throw new Refusal(response.status, problemText(problem, response.status, response.statusText), problem.diagnostics ?? [], seconds)
+          const text = problemText(problem, response.status, response.statusText)
+          throw new Refusal(response.status, text, problem.diagnostics ?? [], seconds, problem.code)
         }
       }
     } finally {
@@ -280,19 +287,19 @@ export class Api {
     }
   }
 
-  /** Sends a request, again and again while the server cannot be reached. */
+  /** Sends a request, again and again while the server cannot be reached if it may be repeated. */
   async #reach(url: URL, init: RequestInit, isRepeatable = true): Promise<Response> {
     for (;;) {
       try {
         const response = await fetch(url, init)
-        if (!OF_PROXY.includes(response.status) || !isRepeatable) {
+        if (!OF_PROXY.includes(response.status)) {
           this.#reached()
           return response
         }
-      } catch (error) {
+      } catch {
         if (init.signal?.aborted) throw new DOMException('', 'AbortError')
-        if (!isRepeatable) throw error
       }
+      if (!isRepeatable) throw new Unconfirmed()
       if (!this.#isUnreachable) {
         this.#isUnreachable = true
         this.#tell('unreachable', true)
@@ -331,8 +338,16 @@ function retryAfter(response: Response): number | undefined {
   return value === null ? undefined : Math.max(1, Number(value))
 }
 
+/** The content of a response to a change, which was executed even if the content does not arrive. */
+async function contentOfChange<T>(response: Response): Promise<T> {
+  return response.json().catch((error: unknown) => {
+    throw isAbort(error) ? error : new Unconfirmed()
+  }) as Promise<T>
+}
+
 /** The error as a sentence. */
 export function sentence(error: unknown): string {
+  if (error instanceof Unconfirmed) return t.unconfirmed
   // The browser's own words for a failed connection are in its language and name no cause.
   if (error instanceof TypeError || error instanceof Interrupted) return t.unreachable
   return error instanceof Error ? error.message : String(error)

@@ -69,8 +69,10 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
       return
     }
     try {
-      found = await search(text, asking.signal)
+      const all = await search(text, asking.signal)
+      // The list is still that of the earlier text.
       if (input.value !== text) return
+      found = all
       status.textContent = statusOf(found)
       if (isEntered && found.length === 1) choose(0)
       else show()

@@ -1,9 +1,20 @@
 // The shortcuts of the page: Ctrl+Enter, and Alt with a digit, whose place counts because layouts have other signs on it.
+// On a Mac it is Ctrl+Alt with a digit: Alt alone writes signs there, among them `#` and `|`, which rules need.
 
-/** The digit that is pressed with Alt; undefined for other keys. */
-export function altDigit({ altKey, ctrlKey, metaKey, shiftKey, code }: Pick<KeyboardEvent, 'altKey' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'code'>): number | undefined {
-  // Some layouts write signs by Ctrl+Alt, others by AltGr, which is reported as both.
-  if (!altKey || ctrlKey || metaKey || shiftKey) return undefined
+const IS_APPLE = /^(Mac|iP)/.test(globalThis.navigator?.platform ?? '')
+
+/** The keys of a digit, as the page shows them. */
+export function shortcut(digit: number, isApple = IS_APPLE): string {
+  return `${isApple ? 'Ctrl+Alt' : 'Alt'}+${digit}`
+}
+
+/** The digit of a shortcut; undefined for other keys. */
+export function shortcutDigit(
+  { altKey, ctrlKey, metaKey, shiftKey, code }: Pick<KeyboardEvent, 'altKey' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'code'>,
+  isApple = IS_APPLE,
+): number | undefined {
+  // Elsewhere some layouts write signs by Ctrl+Alt, others by AltGr, which is reported as both.
+  if (!altKey || ctrlKey !== isApple || metaKey || shiftKey) return undefined
   const digit = /^Digit(\d)$/.exec(code)?.[1]
   return digit === undefined ? undefined : Number(digit)
 }

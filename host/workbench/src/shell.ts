@@ -7,7 +7,7 @@ import { linked } from './drafts/link'
 import { openRule } from './drafts/open'
 import { focus, guardFocus } from './focus'
 import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
-import { altDigit, focusResult, isRunKey } from './keys'
+import { focusResult, isRunKey, shortcut, shortcutDigit } from './keys'
 import { signIn } from './sign-in'
 import { forgetPeople } from './rule/people'
 import { state } from './state'
@@ -47,6 +47,8 @@ const load: Record<ViewName, () => Promise<View>> = {
 
 export class Shell {
   #isSignedIn = false
+  /** The client whose session expired, until a client signs in: the cases of its rules are kept for it. */
+  #expiredFor: string | undefined
   #view: Shown | undefined
   #shown = 0
   #timer: ReturnType<typeof setInterval> | undefined
@@ -68,7 +70,7 @@ export class Shell {
   ) {
     this.#views = isAdmin ? ADMINISTRATOR : ANALYST
     api.on('expired', () => {
-      if (this.#isSignedIn) this.#signOut(t.signIn.expired)
+      if (this.#isSignedIn) this.#expire()
     })
     api.on('limited', () => this.#countDown())
     api.on('unreachable', (isUnreachable) => this.#unreachable(isUnreachable))
@@ -110,8 +112,8 @@ export class Shell {
     )
     const out = h('button', { type: 'button', on: { click: () => this.#signOut() } }, t.signOut)
     const links = this.#views.map((view, at) => {
-      const keys = `Alt+${at + 1}`
-      return h('a', { href: `#${view}`, 'data-view': view, 'aria-keyshortcuts': keys }, t.nav[view], h('kbd', { 'aria-hidden': 'true' }, keys))
+      const keys = shortcut(at + 1)
+      return h('a', { href: `#${view}`, 'data-view': view, 'aria-keyshortcuts': keys.replace('Ctrl', 'Control') }, t.nav[view], h('kbd', { 'aria-hidden': 'true' }, keys))
     })
     if (!this.#isSignedIn) fill(this.#main, signIn(this.api, this.isAdmin, () => this.#enter(), notice))
     return [
@@ -132,11 +134,26 @@ export class Shell {
   }
 
   #enter(): void {
+    if (this.#expiredFor !== this.api.clientId) state.dropPeople()
+    this.#expiredFor = undefined
     this.#isSignedIn = true
     this.begin(undefined, true)
   }
 
-  #signOut(notice?: string): void {
+  /** Ends an expired session. The notice names what is kept for this client only, and what is lost. */
+  #expire(): void {
+    const cases = state.document.cases.filter(({ isOfPerson }) => isOfPerson).length
+    const isFormOpen = document.querySelector('.scenario') !== null
+    this.#expiredFor = this.api.clientId
+    this.#end([t.signIn.expired, cases > 0 && t.signIn.held(cases), isFormOpen && t.signIn.formLost].filter(Boolean).join(' '))
+  }
+
+  #signOut(): void {
+    state.dropPeople()
+    this.#end()
+  }
+
+  #end(notice?: string): void {
     this.#isSignedIn = false
     this.#leave()
     this.api.signOut()
@@ -191,7 +208,7 @@ export class Shell {
     this.#view = undefined
   }
 
-  /** Ctrl+Enter runs the rule; Alt with the number of a view opens it, and with 0 focuses the result. */
+  /** Ctrl+Enter runs the rule; the shortcut of a digit opens the view with this number, and that of 0 focuses the result. */
   #onKey(event: KeyboardEvent): void {
     const act = this.#actOf(event)
     if (!act || !this.#isSignedIn || document.querySelector('dialog[open]')) return
@@ -201,7 +218,7 @@ export class Shell {
 
   #actOf(event: KeyboardEvent): (() => void) | undefined {
     if (isRunKey(event)) return this.#view?.run
-    const digit = altDigit(event)
+    const digit = shortcutDigit(event)
     if (digit === 0) return () => focusResult(this.#main)
     const view = digit === undefined ? undefined : this.#views[digit - 1]
     return view && (() => this.#go(view))

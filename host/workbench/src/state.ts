@@ -60,16 +60,20 @@ class State {
 
   /** Drops results with texts of the server in another language, which are requested again. */
   renew(): void {
-    this.isReachDue = this.reach !== undefined
-    this.isComparisonDue = this.compared !== undefined
+    this.isReachDue ||= this.reach !== undefined
+    this.isComparisonDue ||= this.compared !== undefined
     this.reach = undefined
     this.compared = undefined
   }
 
-  /** State derived from responses; it is cleared when another user signs in. */
-  forget(): void {
+  /** Drops the cases that may contain facts of people: at the sign-out, and before another client uses the page. */
+  dropPeople(): void {
     this.document = withoutPeople(this.document)
     if (this.replaced) this.replaced = { ...this.replaced, document: withoutPeople(this.replaced.document) }
+  }
+
+  /** Drops state derived from responses, at the end of a session. */
+  forget(): void {
     this.reach = undefined
     this.compared = undefined
     this.isReachDue = false

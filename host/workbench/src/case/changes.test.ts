@@ -39,6 +39,7 @@ test('finds the outermost operator', () => {
     ["me.name == 'it\\'s || not' && a", 'and'],
     ['members.exists(m, a || b)', 'exists'],
     ['members.filter(m, a).all(m, b)', 'all'],
+    ['members.filter(m, m.codes.exists(c, a)).all(m, b)', 'all'],
     ['members.exists(m, a) == b', 'other'],
     ['me.android == 1', 'other'],
     ['x in [a, b]', 'other'],
@@ -72,6 +73,18 @@ test('one member is enough for `exists`, and for `all` each counts', () => {
   assert.equal(short(changes(part('members.exists(m, p)', false, items), true)), 'any(p=true, p=true)')
   const mixed = [part('p', true, [], { item: 0 }), part('p', false, [], { item: 1 })]
   assert.equal(short(changes(part('members.all(m, p)', false, mixed), true)), 'p=true')
+})
+
+test('all items of a list within a list count, with any number; the list itself does not', () => {
+  const list = (value: unknown, item: number, missing: string[] = []) => part('m.codes.filter(c, a)', value, [], { item, missing })
+  const inner = (item: number, children: Explanation[]) => part('m.codes.filter(c, a).exists(c, p)', children.length > 1 ? false : null, children, { item })
+  const items = [0, 1].map((item) => part('p', false, [], { item }))
+  const of = (...all: Explanation[]) => short(changes(part('members.exists(m, m.codes.filter(c, a).exists(c, p))', false, all), true))
+  assert.equal(of(inner(0, [list(['x', 'y'], 0), ...items])), 'any(p=true, p=true)')
+  assert.equal(of(inner(1, [list(['x', 'y'], 1), ...items])), 'any(p=true, p=true)')
+  assert.equal(of(inner(1, [list(null, 1, ['members.codes'])])), 'record members.codes')
+  const plain = part('m.codes.exists(c, p)', false, items, { item: 0 })
+  assert.equal(short(changes(part('members.exists(m, m.codes.exists(c, p))', false, [plain]), true)), 'any(p=true, p=true)')
 })
 
 test('an empty list of members gives no choice', () => {

@@ -43,7 +43,7 @@ export function changes(node: Explanation, wanted: boolean): Change | undefined 
     // it is reversed.
     return join((shape === 'and') === wanted ? 'all' : 'any', children, wanted)
   }
-  const items = children.filter((child) => child.item !== undefined && child.item !== node.item)
+  const items = children.filter((child) => child.item !== undefined && isOfItem(child, node.text))
   if ((shape === 'exists' || shape === 'all') && items.length > 0) {
     return join((shape === 'all') === wanted ? 'all' : 'any', items, wanted)
   }
@@ -57,6 +57,16 @@ export function changes(node: Explanation, wanted: boolean): Change | undefined 
   const facts = Object.keys(seen)
   if (facts.length > 0 && facts.every((fact) => FIXED.test(fact))) return { kind: 'fixed', parts: [{ text, item, seen }] }
   return { kind: 'part', text, item, value: node.value, wanted, seen }
+}
+
+/**
+ * Whether a part of `list.exists(m, …)` is the condition of an item. Within another list the list itself, and what it
+ * depends on, have the number of the outer item, which an inner item may have too.
+ */
+function isOfItem({ text, value }: Explanation, whole: string): boolean {
+  const at = whole.indexOf(text)
+  const isList = /^[\s(]*$/.test(whole.slice(0, at)) && /^[\s)]*\.(exists|all)\(/.test(whole.slice(at + text.length))
+  return !isList && (value === null || typeof value === 'boolean')
 }
 
 function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Change | undefined {
@@ -147,9 +157,8 @@ function wraps(text: string): boolean {
 
 /** `list.exists(m, …)`, if it is the whole text. */
 function last(text: string): Operator {
-  const macro = /\.(exists|all)\(/.exec(text)
-  if (!macro || !text.endsWith(')')) return 'other'
-  return /^[\w.[\]]+$/.test(outside(text)) ? (macro[1] as Operator) : 'other'
+  const macro = text.endsWith(')') ? /^[\w.]*\.(exists|all)$/.exec(outside(text)) : null
+  return macro ? (macro[1] as Operator) : 'other'
 }
 
 function isWord(text: string, at: number, word: string): boolean {

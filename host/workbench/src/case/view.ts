@@ -6,7 +6,7 @@ import { type Child, fill, h } from '../dom'
 import { day, t } from '../i18n'
 import { memberNames } from '../cases/stored'
 import { type Kind, type RecordShown, about, described, fullName, mayRead, parts, path } from '../rule/people'
-import type { Outcome, Question } from '../rule/preview'
+import { type Outcome, type Question, isSameDecision } from '../rule/preview'
 import { Running } from '../rule/running'
 import type { View } from '../shell'
 import { problemText } from '../server/translate'
@@ -54,6 +54,7 @@ export const oneCase: View = (context) => {
     if (!evaluated) return
     if (evaluated.error) throw new Error(problemText(evaluated.error, evaluated.error.status))
     if (evaluated.explanation) await withNames(api, evaluated.explanation, signal)
+    signal.throwIfAborted()
     const on = answer.decision?.as_of ?? (asOf || today())
     const head = h('div', { class: 'person' })
     const part = h('div', {})
@@ -97,38 +98,26 @@ export const oneCase: View = (context) => {
 
   function showRule(): void {
     const { expression } = question()
-    const isOld = state.caseQuestion !== undefined && JSON.stringify(state.caseQuestion) !== JSON.stringify(state.question)
-    const current = h(
-      'button',
-      {
-        type: 'button',
-        on: {
-          click: () => {
-            state.caseQuestion = undefined
-            whatIf.clear()
-            showRule()
-            running.run()
-          },
-        },
-      },
-      t.case.currentRule,
-    )
+    const isOld = !isSameDecision(question(), state.question, today())
+    const isOfB = expression === state.b && expression !== state.a
+    const current = h('button', { type: 'button', on: { click: () => explain() } }, t.case.currentRule)
     fill(
       rule,
       expression.trim()
         ? h('pre', { class: 'rule', tabindex: '0', 'aria-label': t.rule.heading }, expression)
         : h('p', { class: 'notice' }, t.case.noRule),
-      isOld && h('div', { class: 'notice', role: 'status' }, h('p', {}, t.case.oldRule), current),
+      isOld && h('div', { class: 'notice', role: 'status' }, h('p', {}, isOfB ? t.case.ruleB : t.case.oldRule), current),
     )
     running.enable(isReady())
   }
 
-  function choose(reference: string): void {
-    state.case = reference
+  /** Explains the case by the current rule; the earlier explanation may be of another case or by another rule. */
+  function explain(): void {
     state.caseQuestion = undefined
     whatIf.clear()
+    fill(result)
     showRule()
-    running.run()
+    running.restart()
   }
 
   const finder = combobox<FoundSubject>({
@@ -142,7 +131,8 @@ export const oneCase: View = (context) => {
     ],
     status: (found) => (found.length === 0 ? t.case.notFound : t.case.found(found.length)),
     onChoose: ({ reference }) => {
-      choose(reference)
+      state.case = reference
+      explain()
       return reference
     },
   })

@@ -97,16 +97,18 @@ export class WhatIf {
     const name = h('input', { type: 'text', required: true, maxlength: 200 })
     const told = h('p', { role: 'status', class: 'hint' })
     const keep = async () => {
+      // The form may change while the outcome is requested.
+      const facts = structuredClone(record)
       const { expression, subject, asOf, engine = '' } = this.question()
       const { document } = state
       // A case without a day would expect another result on another day.
       const on = document.casesAsOf || asOf || new Date().toISOString().slice(0, 10)
       try {
-        const { results } = await evaluate(context.api, { expression, subject, asOf: on, engine }, [record])
+        const { results } = await evaluate(context.api, { expression, subject, asOf: on, engine }, [facts])
         const expected = results[0] && expectedOf(results[0])
         if (!expected) throw new Error(results[0]?.error?.detail ?? t.keep.whatIf.invalid)
         document.casesAsOf = on
-        document.cases.push({ ...caseOf(name.value.trim(), record, expected), ...(isOfPerson ? { isOfPerson } : {}) })
+        document.cases.push({ ...caseOf(name.value.trim(), facts, expected), ...(isOfPerson ? { isOfPerson } : {}) })
         state.save()
         told.textContent = t.keep.whatIf.kept(name.value.trim())
         name.value = ''

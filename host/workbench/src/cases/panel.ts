@@ -217,7 +217,7 @@ class CaseForm {
     this.#shape()
   }
 
-  /** Called with the result of the record as it is now. */
+  /** Called with the result of the record as it is now; an empty one until it is there. */
   found(result: Result): void {
     this.#found = result
     this.#take.disabled = result.outcome === undefined

@@ -25,7 +25,7 @@ export interface Scenario {
   names: string[]
   /** The outcome of the stored record from which this one was made. */
   before?: Outcome
-  /** Called with each result. */
+  /** Called with each result, and without one from a change until its result. */
   onResult?: (result: Result) => void
 }
 
@@ -41,24 +41,29 @@ export function scenario({ context, evaluation, facts, record, names, before, on
   let timer: ReturnType<typeof setTimeout> | undefined
   let asking: AbortController | undefined
   const ask = async () => {
-    asking?.abort()
-    asking = new AbortController()
+    const { signal } = (asking = new AbortController())
     try {
-      const { results } = await evaluate(api, { ...evaluation, explain: true }, [record], asking.signal)
+      const { results } = await evaluate(api, { ...evaluation, explain: true }, [record], signal)
       const [found] = results
       if (!found) return
-      if (found.explanation) await withNames(api, found.explanation, asking.signal)
+      if (found.explanation) await withNames(api, found.explanation, signal)
+      signal.throwIfAborted()
       fill(result, ...shown(found, own, before))
       if (found.outcome) say(t.answer[found.outcome])
       onResult?.(found)
     } catch (error) {
-      if (!isAbort(error)) fill(result, h('p', { class: 'problem' }, prose(sentence(error))))
+      if (signal.aborted || isAbort(error)) return
+      fill(result, h('p', { class: 'problem' }, prose(sentence(error))))
     }
+    result.classList.remove('stale')
   }
   const changed = () => {
     clearTimeout(timer)
+    // What was requested is a result of earlier facts.
+    asking?.abort()
     result.classList.add('stale')
-    timer = setTimeout(() => void ask().then(() => result.classList.remove('stale')), PAUSE_MS)
+    onResult?.({})
+    timer = setTimeout(() => void ask(), PAUSE_MS)
   }
   const form = recordForm({ api, subject: evaluation.subject, facts, record, names: own, onChange: changed })
   void ask()

@@ -28,26 +28,28 @@ export interface Described {
 const MEMBERS_MAX = 60
 const MEMBERSHIPS_MAX = 100
 
-export async function describe(api: Api, reference: string, facts: Facts, signal?: AbortSignal): Promise<Described> {
+/** The facts are read as they are now, beside an outcome that is: nothing is taken from the cache. */
+export async function describe(api: Api, reference: string, facts: Facts): Promise<Described> {
   const subject = parts(reference)
   if (!subject) throw new Error(t.case.notFound)
-  const stored = await api.get<Stored>(path(subject), signal)
+  const read = (path: string) => api.read<Stored>(path)
+  const stored = await read(path(subject))
   const isGroup = subject.kind === 'Group'
   const record: Body = { type: isGroup ? 'group' : 'individual', ...selected(stored as Body, facts.me) }
   let names: string[] = []
   const readsRole = facts.me.some(({ path: [name] }) => name === 'role')
   if (facts.members || (readsRole && !isGroup)) {
-    const group = isGroup ? stored : await household(api, stored, signal)
+    const group = isGroup ? stored : await household(read, stored)
     const listed = active(group?.member ?? [])
     // Several households are unknown to a rule, none has no members.
     if (facts.members && group !== null) {
-      record['members'] = group ? await members(api, listed, facts, signal) : []
+      record['members'] = group ? await members(api, listed, facts) : []
       names = listed.map(labelled)
     }
     const own = listed.find(({ entity }) => entity?.reference === reference)
     if (readsRole && own?.role?.uri) record['role'] = own.role.uri
   }
-  if (facts.programs) record['programs'] = await memberships(api, reference, facts, signal)
+  if (facts.programs) record['programs'] = await memberships(api, reference, facts)
   return { record, names }
 }
 
@@ -55,8 +57,9 @@ export async function describe(api: Api, reference: string, facts: Facts, signal
 export async function memberNames(api: Api, reference: string, signal?: AbortSignal): Promise<string[]> {
   const subject = parts(reference)
   if (!subject || !api.may('group:read')) return []
-  const stored = await api.get<Stored>(path(subject), signal)
-  const group = subject.kind === 'Group' ? stored : await household(api, stored, signal)
+  const read = (path: string) => api.get<Stored>(path, signal)
+  const stored = await read(path(subject))
+  const group = subject.kind === 'Group' ? stored : await household(read, stored)
   return active(group?.member ?? []).map(labelled)
 }
 
@@ -71,17 +74,17 @@ function labelled({ entity, role }: Listed): string {
 }
 
 /** The one active household of a person; undefined if there is none, null if there are several. */
-async function household(api: Api, person: Stored, signal?: AbortSignal): Promise<Stored | undefined | null> {
+async function household(read: (path: string) => Promise<Stored>, person: Stored): Promise<Stored | undefined | null> {
   const found: Stored[] = []
   for (const { group } of active(person.group_membership ?? [])) {
     const subject = group?.reference === undefined ? undefined : parts(group.reference)
-    const stored = subject && (await api.get<Stored>(path(subject), signal))
+    const stored = subject && (await read(path(subject)))
     if (stored?.group_type?.code === 'household') found.push(stored)
   }
   return found.length > 1 ? null : found[0]
 }
 
-async function members(api: Api, listed: Listed[], facts: Facts, signal?: AbortSignal): Promise<Body[]> {
+async function members(api: Api, listed: Listed[], facts: Facts): Promise<Body[]> {
   if (listed.length > MEMBERS_MAX) throw new Error(t.keep.whatIf.tooMany(MEMBERS_MAX))
   const wanted = facts.members ?? []
   const own = wanted.filter(({ path: [name] }) => name !== 'role')
@@ -92,12 +95,12 @@ async function members(api: Api, listed: Listed[], facts: Facts, signal?: AbortS
     const subject = parts(entity?.reference ?? '')
     return { request: { method: 'GET', url: subject ? `${path(subject)}?_elements=${elements}` : '' } }
   })
-  const answer = await api.post<{ entry: { resource?: Body }[] }>('$batch', { type: 'batch', entry }, signal)
+  const answer = await api.post<{ entry: { resource?: Body }[] }>('$batch', { type: 'batch', entry })
   return listed.map((one, at) => ({ ...selected(answer.entry[at]?.resource ?? {}, own), ...role(one) }))
 }
 
-async function memberships(api: Api, reference: string, facts: Facts, signal?: AbortSignal): Promise<Body[]> {
+async function memberships(api: Api, reference: string, facts: Facts): Promise<Body[]> {
   const query = `ProgramMembership?beneficiary=${encodeURIComponent(reference)}&_count=${MEMBERSHIPS_MAX}`
-  const { data } = await api.get<{ data: Body[] }>(query, signal)
+  const { data } = await api.read<{ data: Body[] }>(query)
   return data.map((one) => ({ program: one['program'], ...selected(one, facts.programs ?? []) }))
 }

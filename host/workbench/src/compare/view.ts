@@ -176,7 +176,8 @@ const OUTCOME_OF: Record<Move, { byB: Outcome; byA: boolean }> = {
 
 /** The list of the subjects of a move. */
 function openMoved(context: Context, question: Question & { b: string }, compared: Compared, move: Move): void {
-  const { b, ...ofA } = question
+  // The list and its cases are of the day of the result, also if the request has none.
+  const { b, ...ofA } = { ...question, asOf: compared.asOf }
   const { byB, byA } = OUTCOME_OF[move]
   openList({
     context,

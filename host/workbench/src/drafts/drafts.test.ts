@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 
+import { Refusal } from '../api'
 import { difference } from './difference'
-import { emptyDocument } from './document'
-import { type Draft, currentBody, openedDraft } from './drafts'
+import { changedCases, emptyDocument, ofPeople, withoutPeople } from './document'
+import { type Draft, currentBody, isClosed, openedDraft } from './drafts'
 import { fileName } from './file'
 import { linkOf, linked } from './link'
-import { openRule } from './open'
+import { openRule, restoreRule } from './open'
 import { state } from '../state'
 
 test('a link restores rule, subject, day and filter, and nothing else', () => {
@@ -72,4 +73,58 @@ test('a draft without a day is evaluated today, and its cases on the day on whic
   assert.deepEqual([state.asOf, state.document.casesAsOf], ['', '2026-02-03'])
   openRule(openedDraft({ draft: draft({}), tag: '"1"' }))
   assert.deepEqual([state.asOf, state.document.casesAsOf], ['', ''])
+})
+
+test('the cases of a draft are those of people: they are not stored in the browser, and counted', () => {
+  openRule(openedDraft({ draft: draft({ cases: CASES }), tag: '"1"' }))
+  state.document.cases.push({ ...CASES[0]!, name: 'typed' })
+  assert.deepEqual(withoutPeople(state.document).cases.map(({ name }) => name), ['typed'])
+  assert.equal(withoutPeople(state.document).dropped, 1)
+  state.dropPeople()
+  state.dropPeople()
+  assert.deepEqual([state.document.cases.length, state.document.dropped], [1, 1])
+})
+
+test('the end of a session leaves cases, which the sign-out drops', () => {
+  openRule({ expression: 'is_female(me)', document: { ...emptyDocument(), cases: ofPeople(CASES) } })
+  state.forget()
+  assert.equal(state.document.cases.length, 1)
+  state.dropPeople()
+  assert.equal(state.document.cases.length, 0)
+})
+
+test('a rule that differs in its cases only is replaced, and both can be restored', () => {
+  const rule = (cases: typeof CASES) => ({ expression: 'is_female(me)', asOf: '', document: { ...emptyDocument(), cases } })
+  state.replaced = undefined
+  openRule(rule([]))
+  openRule(rule(CASES))
+  const replaced = state.replaced
+  openRule({ ...rule([]), document: { ...emptyDocument(), cases: ofPeople(CASES) } })
+  assert.equal(state.replaced, replaced, 'the same content replaces nothing')
+  restoreRule()
+  assert.equal(state.document.cases.length, 0)
+  restoreRule()
+  assert.equal(state.document.cases.length, 1)
+})
+
+test('an earlier version is saved after the current one', () => {
+  const { document, expression } = openedDraft({ draft: draft({ version: 3 }), tag: '"3"' }, draft({ expression: 'old' }))
+  assert.deepEqual([expression, document.draft], ['old', { id: 'x', tag: '"3"', version: 3 }])
+})
+
+test('cases differ by their content, in any order of its members', () => {
+  const one = (name: string, gender: string) => ({ name, record: { type: 'individual', gender }, outcome: 'eligible' as const })
+  const turned = { outcome: 'eligible' as const, record: { gender: 'f', type: 'individual' }, name: 'same' }
+  const changed = changedCases([one('same', 'f'), one('changed', 'f'), one('removed', 'f')], ofPeople([turned, one('changed', 'm'), one('added', 'f')]))
+  assert.deepEqual(changed.map(({ name, before, after }) => [name, before !== undefined, after !== undefined]), [
+    ['changed', true, true],
+    ['removed', true, false],
+    ['added', false, true],
+  ])
+})
+
+test('a draft with the most versions is not closed', () => {
+  const refused = (code: string) => new Refusal(409, 'refused', [], undefined, code)
+  assert.ok(isClosed(refused('conflict')))
+  assert.ok(!isClosed(refused('limit_reached')))
 })

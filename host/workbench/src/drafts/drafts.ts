@@ -4,7 +4,7 @@ import { type Api, Refusal } from '../api'
 import type { Page } from '../codes'
 import { type Case, readCase } from '../cases/rule-file'
 import type { Subject } from '../editor/schema'
-import { type Opened, emptyDocument, withoutMark } from './document'
+import { type Opened, type RuleDocument, changedCases, emptyDocument, ofPeople, withoutMark } from './document'
 import { state } from '../state'
 
 export type DraftStatus = 'open' | 'accepted' | 'rejected'
@@ -73,9 +73,9 @@ export function isConflict(error: unknown): boolean {
   return error instanceof Refusal && error.status === 412
 }
 
-/** Whether a draft is no longer open. */
+/** Whether a draft is no longer open; limits and concurrent changes have the same status with other codes. */
 export function isClosed(error: unknown): boolean {
-  return error instanceof Refusal && error.status === 409
+  return error instanceof Refusal && error.status === 409 && error.code === 'conflict'
 }
 
 /** The current rule as a draft. */
@@ -95,13 +95,25 @@ export function currentBody(name: string, comment: string, program: string): Dra
   }
 }
 
-/** A draft as the current rule. */
-export function openedDraft({ draft, tag }: Tagged): Partial<Opened> & Pick<Opened, 'expression'> {
-  const { id, version, name, expression, subject, comment = '', program = '', engine = '', as_of: asOf = '', cases = [] } = draft
-  const own = cases.map((one, at) => readCase(one, `cases[${at + 1}]`))
+/** A draft, or the content of one of its versions, as the current rule. The next save replaces the current version. */
+export function openedDraft({ draft, tag }: Tagged, content: Draft = draft): Omit<Opened, 'filter'> {
+  const { name, expression, subject, comment = '', program = '', engine = '', as_of: asOf = '', cases = [] } = content
+  const own = ofPeople(cases.map((one, at) => readCase(one, `cases[${at + 1}]`)))
   // Without a day the cases are evaluated on the one on which the draft was created, so that their results do not change by
   // themselves.
-  const casesAsOf = own.length > 0 ? asOf || draft.created_at.slice(0, 10) : ''
-  const document = { ...emptyDocument(), title: name, about: comment, program, engine, cases: own, casesAsOf, draft: { id, tag, version } }
+  const casesAsOf = own.length > 0 ? asOf || content.created_at.slice(0, 10) : ''
+  const current = { id: draft.id, tag, version: draft.version }
+  const document = { ...emptyDocument(), title: name, about: comment, program, engine, cases: own, casesAsOf, draft: current }
   return { expression, subject, asOf, document }
+}
+
+/** Adds the cases of the saved draft that a rule lacks since some were dropped. */
+export async function readCasesAgain(api: Api, document: RuleDocument): Promise<void> {
+  if (!document.draft) return
+  const { document: saved } = openedDraft(await readDraft(api, document.draft.id))
+  const lacking = changedCases(document.cases, saved.cases).filter(({ before }) => !before)
+  document.cases.push(...ofPeople(lacking.flatMap(({ after }) => after ?? [])))
+  document.casesAsOf ||= saved.casesAsOf
+  document.dropped = 0
+  state.save()
 }

@@ -5,6 +5,7 @@ import { state } from '../state'
 import { emptyDocument, withoutMark } from './document'
 import { openRule } from './open'
 
+/** Opens an example, or a file whose cases are marked as those of people. */
 export function openFile(file: RuleFile): void {
   const { title, about, needs, cases, asOf, expression, subject } = file
   openRule({ expression, subject, document: { ...emptyDocument(), title, about, needs, cases, casesAsOf: asOf } })

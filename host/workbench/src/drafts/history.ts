@@ -12,20 +12,24 @@ import { openRule } from './open'
 
 export function openHistory(context: Context, id: string): void {
   const dialog = openDialog(t.keep.history.heading, h('p', { class: 'hint', role: 'status' }, t.loading))
-  const open = async (version: Draft) => {
-    // A change of an earlier version replaces the current one.
-    const { tag } = await readDraft(context.api, id)
-    openRule(openedDraft({ draft: version, tag }))
-    for (const other of document.querySelectorAll('dialog')) other.close()
-    context.go('rule')
-  }
-  versionsOf(context.api, id).then(
-    (versions) => fill(dialog.body, h('ol', { class: 'versions', reversed: true }, versions.map((one, at) => line(one, versions[at + 1], (version) => void open(version).catch(fail))))),
-    (error: unknown) => fail(error),
-  )
   const fail = (error: unknown) => {
     if (!isAbort(error)) fill(dialog.body, h('p', { class: 'problem', role: 'alert' }, prose(sentence(error))))
   }
+  const list = async (notice?: (newest: number) => string) => {
+    const versions = await versionsOf(context.api, id)
+    const newest = versions[0]?.version ?? 0
+    const open = async (version: Draft) => {
+      // A change of an earlier version replaces the current one, which the list must show.
+      const current = await readDraft(context.api, id)
+      if (current.draft.version !== newest) return list(t.keep.history.newer)
+      openRule(openedDraft(current, version))
+      for (const other of document.querySelectorAll('dialog')) other.close()
+      context.go('rule')
+    }
+    const lines = versions.map((one, at) => line(one, versions[at + 1], (version) => void open(version).catch(fail)))
+    fill(dialog.body, notice && h('p', { class: 'notice', role: 'alert' }, notice(newest)), h('ol', { class: 'versions', reversed: true }, lines))
+  }
+  list().catch(fail)
 }
 
 function line(version: Draft, before: Draft | undefined, open: (version: Draft) => void): HTMLElement {

@@ -6,7 +6,7 @@ import { type Dialog, openDialog } from '../dialog'
 import { type Child, field, fill, freshId, h, prose } from '../dom'
 import { day, t } from '../i18n'
 import type { Context } from '../shell'
-import { emptyDocument } from './document'
+import { emptyDocument, ofPeople } from './document'
 import { type Draft, deleteDraft, listDrafts, openedDraft, readDraft } from './drafts'
 import { openFile } from './file'
 import { openHistory } from './history'
@@ -32,7 +32,8 @@ function fromFile(done: () => void): HTMLElement {
   const read = async (file: File) => {
     try {
       if (file.size > FILE_BYTES_MAX) throw new Error(t.keep.file.tooLarge)
-      openFile(readRuleFile(await file.text()))
+      const read = readRuleFile(await file.text())
+      openFile({ ...read, cases: ofPeople(read.cases) })
       done()
     } catch (error) {
       problem.textContent = `${file.name}: ${sentence(error)}`

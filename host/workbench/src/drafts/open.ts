@@ -1,7 +1,7 @@
 // Opens a rule in place of the current one, which can be restored.
 
 import { state } from '../state'
-import { type Opened, emptyDocument } from './document'
+import { type Opened, emptyDocument, withoutMark } from './document'
 
 function current(): Opened {
   const { document, a, subject, asOf, filter } = state
@@ -10,17 +10,28 @@ function current(): Opened {
 
 export function openRule(given: Partial<Opened> & Pick<Opened, 'expression'>): void {
   const before = current()
-  const { document, expression, subject, asOf, filter } = { ...before, document: emptyDocument(), ...given }
+  const opened = { ...before, document: emptyDocument(), ...given }
   // Filters of people are not those of groups.
-  const kept = given.filter === undefined && subject !== before.subject ? '' : filter
-  Object.assign(state, { document, a: expression, subject, asOf, filter: kept, caseQuestion: undefined })
-  state.replaced = before.expression.trim() && before.expression !== expression ? before : undefined
+  if (given.filter === undefined && opened.subject !== before.subject) opened.filter = ''
+  const { document, expression, subject, asOf, filter } = opened
+  Object.assign(state, { document, a: expression, subject, asOf, filter, caseQuestion: undefined })
+  if (!isEmpty(before) && contentOf(before) !== contentOf(opened)) state.replaced = before
   state.save()
 }
 
-/** Restores the rule that was replaced. */
+/** Restores the rule that was replaced, which the current one replaces. */
 export function restoreRule(): void {
   const { replaced } = state
-  if (replaced) openRule(replaced)
   state.replaced = undefined
+  if (replaced) openRule(replaced)
+}
+
+function isEmpty({ document, expression }: Opened): boolean {
+  return expression.trim() === '' && JSON.stringify(document) === JSON.stringify(emptyDocument())
+}
+
+/** Everything that would be lost, as text. */
+function contentOf({ document, ...rule }: Opened): string {
+  const cases = document.cases.map(withoutMark)
+  return JSON.stringify([rule.expression, rule.subject, rule.asOf, rule.filter, { ...document, cases }])
 }

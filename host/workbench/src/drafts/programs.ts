@@ -22,10 +22,10 @@ interface Program {
 
 const PAGE = 100
 
-/** The programs that the client may read; empty without the scope. */
+/** The programs that the client may read, with their present rules; empty without the scope. */
 export async function programs(api: Api): Promise<ProgramShown[]> {
   if (!api.may('program:read')) return []
-  const { data } = await api.get<Page<Program>>(`Program?_count=${PAGE}`)
+  const { data } = await api.read<Page<Program>>(`Program?_count=${PAGE}`)
   return data.map(({ identifier: [id], name, eligibility = '', engine = '', target_type: subject = 'individual' }) => {
     const reference = id ? `Program/${id.system}|${id.value}` : ''
     return { reference, name: name ?? id?.value ?? '', expression: eligibility, subject, engine }

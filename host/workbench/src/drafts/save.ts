@@ -1,16 +1,16 @@
 // Saves the current rule: as a draft, whose changes by others are shown and not overwritten, or as a rule file.
 
 import { isAbort, sentence } from '../api'
-import { openDialog, type Dialog } from '../dialog'
+import { openDialog } from '../dialog'
 import { field, fill, h, prose } from '../dom'
 import { t } from '../i18n'
 import { save as saveFile } from '../rule/csv'
 import type { Context } from '../shell'
 import { state } from '../state'
-import { shownDifference } from './difference'
-import { type Tagged, currentBody, isClosed, isConflict, openedDraft, readDraft, saveDraft } from './drafts'
+import { showConflict } from './conflict'
+import type { RuleDocument } from './document'
+import { type Tagged, currentBody, isClosed, isConflict, saveDraft } from './drafts'
 import { fileName, fileText } from './file'
-import { openRule } from './open'
 import { programs } from './programs'
 
 export function openSave(context: Context, onSaved: () => void): void {
@@ -29,25 +29,45 @@ export function openSave(context: Context, onSaved: () => void): void {
     program.value = chosen
   }, () => {})
 
-  const keepWords = () => Object.assign(state.document, { title: name.value.trim(), about: comment.value.trim() })
+  const keepWords = () => {
+    // The engine is that of the program.
+    const engine = program.value === document.program ? document.engine : ''
+    Object.assign(document, { title: name.value.trim(), about: comment.value.trim(), program: program.value, engine })
+    state.save()
+  }
+  let isBusy = false
+  const setBusy = (to: boolean) => {
+    isBusy = to
+    for (const button of dialog.body.querySelectorAll('button')) button.disabled = to
+  }
   const store = async (version?: { id: string; tag: string }) => {
+    if (isBusy) return
+    const focused = dialog.body.querySelector<HTMLElement>(':focus')
     fill(problem)
+    // The session may expire while the rule is saved.
+    keepWords()
+    const body = currentBody(document.title, document.about, document.program)
+    setBusy(true)
     try {
-      const saved = await saveDraft(context.api, currentBody(name.value.trim(), comment.value.trim(), program.value), version)
-      accept(saved)
+      const saved = await saveDraft(context.api, body, version)
+      accept(document, saved)
       dialog.close()
       context.say(t.keep.save.saved(saved.draft.version))
       onSaved()
     } catch (error) {
       if (isAbort(error)) return
-      if (isConflict(error) && version) await showChanged(context, dialog, version.id, problem, (tag) => store({ id: version.id, tag }))
+      const overwrite = (tag: string) => store(version && { id: version.id, tag })
+      if (isConflict(error) && version) await showConflict(context, { dialog, place: problem, id: version.id, yours: body, overwrite })
       else fill(problem, h('p', { class: 'problem' }, prose(isClosed(error) ? t.keep.save.closed : sentence(error))))
+    } finally {
+      setBusy(false)
+      // A disabled button loses the focus.
+      if (!dialog.body.querySelector(':focus')) focused?.focus()
     }
   }
   const download = () => {
     if (!name.reportValidity()) return
     keepWords()
-    state.save()
     const text = fileText(new Date().toISOString().slice(0, 10))
     saveFile(new Blob([text], { type: 'application/toml' }), fileName(name.value))
     onSaved()
@@ -75,6 +95,7 @@ export function openSave(context: Context, onSaved: () => void): void {
         h('button', { type: 'button', class: mayWrite ? '' : 'primary', on: { click: download } }, t.keep.save.file),
       ),
       !mayWrite && h('p', { class: 'notice' }, t.keep.save.noScope),
+      document.dropped > 0 && h('p', { class: 'notice' }, t.keep.dropped(document.dropped)),
       document.cases.some(({ isOfPerson }) => isOfPerson) && h('p', { class: 'notice' }, t.keep.cases.ofPerson),
       h('p', { class: 'hint' }, prose(t.keep.save.fileHint)),
     ),
@@ -86,45 +107,11 @@ function option(value: string, name: string): HTMLElement {
   return h('option', { value }, name)
 }
 
-/** The saved draft is the current rule. */
-function accept(saved: Tagged): void {
-  const { draft, tag } = saved
+/** The rule is that of the saved draft. */
+function accept(document: RuleDocument, { draft, tag }: Tagged): void {
   const { id, version, name, comment = '', program = '', engine = '' } = draft
-  Object.assign(state.document, { title: name, about: comment, program, engine, draft: { id, tag, version } })
+  Object.assign(document, { title: name, about: comment, program, engine, dropped: 0, draft: { id, tag, version } })
   // The cases of a draft are evaluated on its day.
-  if (draft.as_of && state.document.cases.length > 0) state.document.casesAsOf = draft.as_of
+  if (draft.as_of && document.cases.length > 0) document.casesAsOf = draft.as_of
   state.save()
 }
-
-/** The draft has changed: why it is closed, or both texts and what can be done. */
-async function showChanged(context: Context, dialog: Dialog, id: string, place: HTMLElement, overwrite: (tag: string) => Promise<void>): Promise<void> {
-  try {
-    const theirs = await readDraft(context.api, id)
-    if (theirs.draft.status !== 'open') return fill(place, h('p', { class: 'problem' }, t.keep.save.closed))
-    const open = () => {
-      openRule(openedDraft(theirs))
-      dialog.close()
-      context.go('rule')
-    }
-    const { draft } = theirs
-    fill(
-      place,
-      h('p', { class: 'problem' }, t.keep.save.conflict(draft.version)),
-      h('h3', {}, t.keep.save.theirs(draft.version)),
-      h('pre', { class: 'rule', tabindex: '0' }, draft.expression),
-      h('h3', {}, t.keep.save.yours),
-      h('pre', { class: 'rule', tabindex: '0' }, state.a),
-      h('h3', {}, t.keep.save.differences),
-      shownDifference(draft.expression, state.a),
-      h(
-        'div',
-        { class: 'row' },
-        h('button', { type: 'button', on: { click: () => void overwrite(theirs.tag) } }, t.keep.save.overwrite),
-        h('button', { type: 'button', on: { click: open } }, t.keep.save.openTheirs),
-      ),
-    )
-  } catch (error) {
-    if (!isAbort(error)) fill(place, h('p', { class: 'problem' }, sentence(error)))
-  }
-}
-

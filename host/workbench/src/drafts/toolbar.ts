@@ -1,11 +1,13 @@
 // The buttons that open, save and share the current rule, and the line that names it.
 
+import { isAbort, sentence } from '../api'
 import { openDialog } from '../dialog'
-import { field, fill, h } from '../dom'
+import { field, fill, h, prose } from '../dom'
 import { t } from '../i18n'
 import { openGallery } from '../gallery/gallery'
 import type { Context } from '../shell'
 import { state } from '../state'
+import { readCasesAgain } from './drafts'
 import { openHistory } from './history'
 import { linkOf } from './link'
 import { restoreRule } from './open'
@@ -41,6 +43,7 @@ export class Toolbar {
       ),
       this.#name(),
       this.#replaced(),
+      this.#dropped(),
     )
     if (focused >= 0) this.dom.querySelectorAll('button')[focused]?.focus()
   }
@@ -71,6 +74,30 @@ export class Toolbar {
       t.keep.replaced,
       ' ',
       h('button', { type: 'button', class: 'link', on: { click: restore } }, t.keep.restore),
+    )
+  }
+
+  /** A version that is saved without the dropped cases would remove them from the draft. */
+  #dropped(): HTMLElement | false {
+    const { document: rule } = state
+    if (rule.dropped === 0) return false
+    const problem = h('p', { class: 'problem', role: 'alert' })
+    const fail = (error: unknown) => {
+      if (!isAbort(error)) fill(problem, prose(sentence(error)))
+    }
+    const again = () => void readCasesAgain(this.context.api, rule).then(() => this.#saved(), fail)
+    const dismiss = () => {
+      rule.dropped = 0
+      state.save()
+      this.show()
+    }
+    const link = (label: string, act: () => void) => h('button', { type: 'button', class: 'link', on: { click: act } }, label)
+    return h(
+      'div',
+      { class: 'notice' },
+      h('p', { role: 'status' }, t.keep.dropped(rule.dropped)),
+      h('div', { class: 'row' }, rule.draft && link(t.keep.readAgain, again), link(t.close, dismiss)),
+      problem,
     )
   }
 }

@@ -108,6 +108,13 @@ test('parts without words are shown as they are written', () => {
   ])
 })
 
+test('a calculation within another is in parentheses, also if it begins or ends as it is written', () => {
+  assert.deepEqual(inEnglish('2.0 * (me.extension.farmer.area + 1.0) > 10.0'), ['A person is eligible if 2 × (`extension.farmer.area` + 1) is more than 10.'])
+  assert.deepEqual(inEnglish('2.0 * (me.extension.a - me.extension.b) > 10.0'), ['A person is eligible if 2 × (`extension.a` − `extension.b`) is more than 10.'])
+  assert.deepEqual(inEnglish('2.0 * me.extension.farmer.area > 10.0'), ['A person is eligible if 2 × `extension.farmer.area` is more than 10.'])
+  assert.deepEqual(inEnglish('2 * -me.extension.a > 10'), ['A person is eligible if 2 × `-me.extension.a` is more than 10.'])
+})
+
 test('a condition is read in one line', () => {
   const text = "is_male(me) && (me.active || me.birth_date < date('1960-01-31'))"
   const { tree } = parse(text)!

@@ -45,6 +45,12 @@ export function pieces(text: string): string[] {
   return text.split(/\ue000([^\ue001]*)\ue001/)
 }
 
+/** Whether a text is one part of the rule and nothing else. */
+function isPart(text: string): boolean {
+  const [before, , after, ...more] = pieces(text)
+  return before === '' && after === '' && more.length === 0
+}
+
 /** A value between quotation marks, with its own direction. */
 export function quoted(text: string): string {
   return t.reading.quote(`\u2068${text}\u2069`)
@@ -169,7 +175,7 @@ export class Terms {
   /** A part of a calculation, in parentheses if it has parts itself. */
   #inner(tree: Tree, scopes: Scope[]): string {
     const term = this.term(tree, scopes)
-    return pathOf(tree) || this.constant(tree) !== undefined || pieces(term)[0] === '' ? term : `(${term})`
+    return pathOf(tree) || this.constant(tree) !== undefined || isPart(term) ? term : `(${term})`
   }
 }
 

@@ -62,6 +62,12 @@ export interface Question {
   engine?: string
 }
 
+/** Whether two requests decide a subject by the same rule on the same day. One without a day is of today. */
+export function isSameDecision(one: Question, other: Question, today: string): boolean {
+  const own = ({ expression, subject, engine = '', asOf }: Question) => JSON.stringify([expression, subject, engine, asOf || today])
+  return own(one) === own(other)
+}
+
 interface Line {
   progress?: { done: number; total: number }
   error?: Problem & { status: number }

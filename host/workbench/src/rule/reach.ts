@@ -90,10 +90,12 @@ export class Reach {
     this.context.say(headline(question, result))
   }
 
-  #show(question: Question, result: Previewed): void {
+  #show(requested: Question, result: Previewed): void {
     this.#names.abort()
     this.#names = new AbortController()
     const asOf = result.decision.as_of
+    // Lists and cases of the result are of its day, also if the request has none and another day has begun.
+    const question = { ...requested, asOf }
     const context = contextLine(question, asOf, result.total)
     if (result.total === 0) {
       fill(this.#result, h('p', { class: 'headline' }, t.reach.noMatch), context, this.#sheet(question, result))

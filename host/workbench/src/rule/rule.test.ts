@@ -8,7 +8,7 @@ import { type Moves, compared, row } from '../compare/compared'
 import { Csv } from './csv'
 import { ageFilters, narrowed } from './list'
 import { about, age, fullName, parts } from './people'
-import { type Cell, OUTCOMES, type Previewed, readFilter } from './preview'
+import { type Cell, OUTCOMES, type Previewed, type Question, isSameDecision, readFilter } from './preview'
 import { headline } from './reach'
 
 const at = (column: number, length: number, suggestion?: string, line = 1) =>
@@ -90,6 +90,13 @@ test('an age is a range of dates of birth', () => {
   assert.equal(ageFilters({ from: null, to: null }, '2026-11-28'), undefined)
   const narrow = narrowed({ expression: 'x', subject: 'individual', filter: 'active=true\n', asOf: '' }, 'gender=a#2')
   assert.equal(narrow.filter, 'active=true\ngender=a#2')
+})
+
+test('a request decides as another by its rule, engine and day, with any filters', () => {
+  const question: Question = { expression: 'x', subject: 'individual', filter: '', asOf: '', engine: '' }
+  const isSame = (other: Partial<Question>) => isSameDecision({ ...question, ...other }, question, '2026-11-28')
+  assert.equal(isSame({ filter: 'active=true', asOf: '2026-11-28' }), true)
+  assert.deepEqual([isSame({ asOf: '2026-11-27' }), isSame({ expression: 'y' }), isSame({ subject: 'group' }), isSame({ engine: 'z' })], [false, false, false, false])
 })
 
 test('a person is shown by name, age and place', () => {

@@ -3,6 +3,7 @@
 import { isAbort, sentence } from '../api'
 import { fill, h, prose } from '../dom'
 import { t } from '../i18n'
+import { shortcut } from '../keys'
 
 export type Work = (signal: AbortSignal, onProgress: (done: number, total: number) => void) => Promise<void>
 
@@ -26,7 +27,7 @@ export class Running {
   ) {
     this.#begin = h('button', { type: 'button', class: 'primary', 'aria-keyshortcuts': 'Control+Enter', on: { click: () => void this.#run() } }, label)
     this.#cancel = h('button', { type: 'button', hidden: true, on: { click: () => this.cancel() } }, t.reach.cancel)
-    const keys = h('span', { class: 'hint keys' }, t.reach.keys)
+    const keys = h('span', { class: 'hint keys' }, t.reach.keys(shortcut(0)))
     this.dom = h('div', { class: 'running' }, h('div', { class: 'row' }, this.#begin, this.#cancel, keys), this.#progress, this.#problem)
   }
 
@@ -35,9 +36,17 @@ export class Running {
     this.#begin.disabled = !isEnabled || this.#stop !== undefined
   }
 
-  /** Starts the work, as the button does. */
+  /** Starts the work, as the button does, unless it runs. */
   run(): void {
     if (this.#isEnabled) void this.#run()
+  }
+
+  /** Cancels the work of an earlier request and starts it for the current one. */
+  restart(): void {
+    this.cancel()
+    if (!this.#isEnabled) return
+    this.#stop = undefined
+    void this.#run()
   }
 
   cancel(): void {
@@ -48,6 +57,7 @@ export class Running {
     if (this.#stop) return
     const stop = new AbortController()
     this.#stop = stop
+    const isCurrent = () => this.#stop === stop
     this.#problem.hidden = true
     const hadBegun = document.activeElement === this.#begin
     this.#cancel.hidden = false
@@ -58,21 +68,28 @@ export class Running {
     const shown = setTimeout(() => (this.#progress.hidden = false), SHOWN_AFTER_MS)
     try {
       await this.work(stop.signal, (done, total) => {
+        if (!isCurrent()) return
         this.#bar.max = Math.max(total, 1)
         this.#bar.value = done
         this.#count.textContent = t.reach.progress(done, total)
       })
     } catch (error) {
-      fill(this.#problem, prose(isAbort(error) ? t.reach.cancelled : sentence(error)))
-      this.#problem.hidden = false
+      if (isCurrent()) {
+        fill(this.#problem, prose(isAbort(error) ? t.reach.cancelled : sentence(error)))
+        this.#problem.hidden = false
+      }
     } finally {
       clearTimeout(shown)
-      this.#stop = undefined
-      this.#progress.hidden = true
-      const hadFocus = document.activeElement === this.#cancel
-      this.enable(this.#isEnabled)
-      if (hadFocus) this.#begin.focus()
-      this.#cancel.hidden = true
+      if (isCurrent()) this.#end()
     }
+  }
+
+  #end(): void {
+    this.#stop = undefined
+    this.#progress.hidden = true
+    const hadFocus = document.activeElement === this.#cancel
+    this.enable(this.#isEnabled)
+    if (hadFocus) this.#begin.focus()
+    this.#cancel.hidden = true
   }
 }
