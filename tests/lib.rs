@@ -3,8 +3,8 @@
 //! **Invariant:** no connection made here leaves the loopback interface, and nothing is installed or fetched.
 //!
 //! **Invariant:** a register in this process has a clock that the test moves. Servers in processes of their own, and what they share in a
-//! database, have the machine's: a test polls them ([`postgres::eventually`]), for a minute at most, and no outcome depends on
-//! a shorter time.
+//! database, have the machine's: a test polls them ([`postgres::eventually`]), for a minute at most, or for four while plugins are
+//! compiled, and no outcome depends on a shorter time.
 
 #![expect(
     clippy::expect_used,

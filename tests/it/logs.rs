@@ -21,7 +21,7 @@ fn marked_person(id: &str) -> Value {
             "gender": FEMALE,
             "telecom": [{"system": "phone", "value": text("phone")}],
             "address": [{"text": text("address"), "line": [text("line")], "city": text("city"), "district": text("district")}],
-            "income": {"amount": 48_611.25, "period": "month"},
+            "income": {"amount": 48_611_907.25, "period": "month"},
         }),
     )
 }
@@ -198,7 +198,7 @@ fn load(format: &str) -> Left {
     let secrets = vec![
         ("a marked value", MARK.to_owned()),
         ("a day of birth", "1903-07-19".to_owned()),
-        ("an income", "48611".to_owned()),
+        ("an income", "48611907".to_owned()),
         ("a client's secret", credentials.secret.clone()),
         ("another client's secret", busy.secret.clone()),
         ("an access token's signature", signature(&token)),

@@ -318,7 +318,7 @@ impl Server {
             if process.has_ended() {
                 return None;
             }
-            if ready.status().is_ok_and(|status| status.success()) {
+            if ready.status().is_ok_and(|status| status.success()) && is_ready(folder.path(), process.pid()) {
                 return Some(process);
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -351,7 +351,23 @@ fn try_run(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
+/// True if the server of that folder is ready and has that process id: `pg_isready` asks a port, on which the server of
+/// another process may answer.
+fn is_ready(folder: &Path, pid: u32) -> bool {
+    let state = std::fs::read_to_string(folder.join("data/postmaster.pid")).unwrap_or_default();
+    let lines: Vec<&str> = state.lines().map(str::trim).collect();
+    lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
+}
+
+/// A free port, another one at each call, below those that Linux gives to connections: none of them has it while its
+/// server is stopped.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("the port").port()
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    let draw = || {
+        let attempt = DRAWN.fetch_add(1, Ordering::Relaxed);
+        20_000 + (u64::from(std::process::id()) * 31 + attempt * 977) % 12_000
+    };
+    let mut drawn = std::iter::repeat_with(draw).take(12_000).filter_map(|port| u16::try_from(port).ok());
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    drawn.find(is_free).expect("a free port")
 }

@@ -10,6 +10,7 @@ use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions, CompileBounds, CompileIn};
 use daftar::config::{Config, ServerConfig};
 use daftar::context::FakeClock;
+use daftar::domain::manifest::PluginName;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -55,6 +56,15 @@ impl TestAppBuilder {
     pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
+    }
+
+    /// Sets the time limit of the calls of a plugin. A test that expects another limit to end a call sets it so high that
+    /// this one does not end the call first: the threads of plugins have a low priority, and the limit is wall-clock
+    /// time.
+    #[must_use]
+    pub fn call_ms(self, plugin: &str, call_ms: u64) -> Self {
+        let plugin = PluginName::parse(plugin).expect("the name of a plugin");
+        self.config(|config| config.plugins.limits.entry(plugin).or_default().call_ms = Some(call_ms))
     }
 
     /// Compiles plugins by that program in place of the test's process, and engines only once the server listens.

@@ -25,7 +25,7 @@ fn page() -> String {
     std::fs::write(file("cert.pem"), pair.cert.pem()).unwrap();
     std::fs::write(file("key.pem"), pair.signing_key.serialize_pem()).unwrap();
     let settings = format!(
-        "[server.tls]\ncert = '{}'\nkey = '{}'\n[otlp]\nenabled = true\nendpoint = 'http://127.0.0.1:9'\nshutdown_timeout_ms = 100\n[plugins]\nallow_unsigned = true\n",
+        "[server.tls]\ncert = '{}'\nkey = '{}'\n[otlp]\nenabled = true\nendpoint = 'http://127.0.0.1:9'\nshutdown_timeout_ms = 100\n[plugins]\nallow_unsigned = true\n[plugins.limits.eligibility-cel]\ncall_ms = 25000\n",
         file("cert.pem"),
         file("key.pem")
     );

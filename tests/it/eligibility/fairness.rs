@@ -46,7 +46,7 @@ fn occupy(app: &TestApp, client: &ApiClient, rule: &str, count: usize) -> (Vec<H
 
 #[test]
 fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_another() {
-    let (app, _folder) = looping(10_000);
+    let (app, _folder) = looping(20_000);
     let (greedy, modest) = (app.client(&["eligibility:read"]), app.client(&["eligibility:read"]));
     let (held, _) = occupy(&app, &greedy, "loop in evaluate", 12);
     assert_eq!(modest.evaluate(&requested("all_eligible"))["results"][0]["outcome"], "eligible");
@@ -58,7 +58,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
 
 #[test]
 fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
-    let (app, _folder) = looping(5_000);
+    let (app, _folder) = looping(15_000);
     let client = app.client(&["eligibility:read"]);
     // During compilation, before any data of the request is read.
     let (held, running) = occupy(&app, &client, "loop in compile", 20);
@@ -87,7 +87,7 @@ fn expensive_to_explain() -> String {
 
 #[test]
 fn one_budget_covers_the_explanations_of_every_subject() {
-    let app = TestApp::start();
+    let app = TestApp::builder().call_ms("eligibility-cel", 25_000).start();
     let client = app.client(&["eligibility:read"]);
     let body = |subjects: usize, explain: bool| {
         let subjects = vec![json!({"type": "individual", "active": true}); subjects];

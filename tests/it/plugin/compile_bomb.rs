@@ -94,10 +94,10 @@ fn the_compile_memory_limit_applies_to_plugins() {
     assert!(whole.compiled_bytes.is_some() && whole.refusal.is_none(), "{whole:?}");
 }
 
-/// Starts installing a bomb on the server of `data` in that folder.
-fn install_bomb(folder: &Path) -> JoinHandle<Finished> {
+/// Starts installing a bomb of that size on the server of `data` in that folder.
+fn install_bomb(folder: &Path, count: u32) -> JoinHandle<Finished> {
     let (file, data_dir) = (folder.join("bomb.wasm"), folder.join("data"));
-    fs::write(&file, pack_with_bomb(12_000)).unwrap();
+    fs::write(&file, pack_with_bomb(count)).unwrap();
     let install = move || run(&data_dir, &["plugin", "install", file.to_str().unwrap(), "--allow-unsigned"]);
     std::thread::spawn(install)
 }
@@ -149,7 +149,7 @@ fn a_stopped_server_ends_the_compilation_and_logs_it() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let server = Server::serve(&data_dir, &[]);
-    let installing = install_bomb(folder.path());
+    let installing = install_bomb(folder.path(), 12_000);
     let process = CompilingProcess::of(&server, &installing);
     drop(server.stop().expect_success());
     assert!(process.has_ended());
@@ -165,7 +165,7 @@ fn a_stopped_server_ends_the_compilation_and_logs_it() {
 fn a_server_that_is_killed_leaves_no_compilation_behind() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::serve(&folder.path().join("data"), &[]);
-    let installing = install_bomb(folder.path());
+    let installing = install_bomb(folder.path(), 12_000);
     let process = CompilingProcess::of(&server, &installing);
     server.kill();
     let mut taken = 0;
@@ -182,12 +182,16 @@ fn a_server_that_is_killed_leaves_no_compilation_behind() {
 fn a_bomb_is_rejected_by_a_server_that_serves_during_and_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let server = Server::serve(&data_dir, &[]);
-    let installing = install_bomb(folder.path());
+    let config = folder.path().join("daftar.toml");
+    fs::write(&config, "[plugins]\nallow_unsigned = true\ncompile_memory_mib = 96\n").unwrap();
+    let server = Server::serve(&data_dir, &["--config", config.to_str().unwrap()]);
+    let installing = install_bomb(folder.path(), 3_000);
     let mut answered = 0;
     while !installing.is_finished() {
         assert_eq!(server.connection().request("GET", "/health/ready").send().status, 200);
         answered += 1;
+        // Leaves the processors to the compilation.
+        std::thread::sleep(Duration::from_millis(50));
     }
     let refused = installing.join().unwrap();
     assert_eq!(refused.code, 1, "{refused:?}");

@@ -74,7 +74,7 @@ fn readiness(app: &TestApp) -> String {
     app.anonymous().request("GET", "/health/ready").send().expect(200).text()
 }
 
-/// Requests the readiness until it is that one.
+/// Requests the readiness until it is that one, for longer than a compilation may take.
 fn until_ready(app: &TestApp, expected: &str) {
     let started = Instant::now();
     loop {
@@ -82,7 +82,7 @@ fn until_ready(app: &TestApp, expected: &str) {
         if found == expected {
             return;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "{found}");
+        assert!(started.elapsed() < Duration::from_secs(240), "{found}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -37,7 +37,8 @@ fn every_fixture_is_a_liar_the_engine_or_chatty() {
 
 #[test]
 fn each_liar_is_refused_at_its_step_with_its_name() {
-    let app = TestApp::start();
+    let of_loops = ["loop-in-concepts", "loop-in-describe"];
+    let app = of_loops.into_iter().fold(TestApp::builder(), |builder, name| builder.call_ms(name, 30_000)).start();
     let admin = app.admin();
     let installed = admin.plugin_names();
     let client = app.client(&["individual:all"]);

@@ -20,7 +20,7 @@ fn app() -> (TestApp, tempfile::TempDir) {
     for file in needed.into_iter().chain([artifacts::fixture("open-occupation")]) {
         std::fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
     }
-    (TestApp::builder().plugins(folder.path()).start(), folder)
+    (TestApp::builder().plugins(folder.path()).call_ms("open-occupation", 20_000).start(), folder)
 }
 
 fn create(client: &ApiClient, id: &str, occupation: &str) -> Response {

@@ -1,8 +1,8 @@
 //! An installed plugin that cannot be loaded any more.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use daftar_tests::postgres::eventually;
 use daftar_tests::process::{command, run};
 use daftar_tests::{Server, artifacts, packs, token};
 use serde_json::json;
@@ -16,8 +16,12 @@ pub fn serve(data_dir: &Path, plugins: &Path, settings: &str) -> Server {
     let mut serve = command(data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     serve.arg("--plugins").arg(plugins).arg("--config").arg(config);
     let server = Server::start(serve);
-    let readiness = || server.connection().request("GET", "/health/ready").send().text();
-    eventually("the plugins are compiled", || !readiness().contains("is being compiled"));
+    // Longer than a compilation may take.
+    let until = Instant::now() + Duration::from_secs(240);
+    while server.connection().request("GET", "/health/ready").send().text().contains("is being compiled") {
+        assert!(Instant::now() < until, "the plugins are not compiled");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     server
 }
 

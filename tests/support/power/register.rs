@@ -34,6 +34,8 @@ use super::disk::Disk;
 const STORE: &str = "store";
 /// The folder into which the contents of the store are copied.
 const REFILLED: &str = "refilled";
+/// Photos of a round that fills several segments of the log, in bytes.
+const LARGE_PHOTO_BYTES: std::ops::Range<u64> = 300_000..900_000;
 /// Sizes of long entries of the audit log. The database stores a value of more than about 500 kB in a file of its own.
 const LONG_LINES: [usize; 2] = [200_000, 600_000];
 const ALL: usize = 100_000;
@@ -174,8 +176,12 @@ impl Model {
         self.sent.len()
     }
 
-    fn draw(&mut self, dice: &mut Dice) -> Content {
+    fn draw(&mut self, dice: &mut Dice, has_large_photo: bool) -> Content {
         let number = self.sent.len();
+        if has_large_photo {
+            let length = LARGE_PHOTO_BYTES.start + dice.below(LARGE_PHOTO_BYTES.end - LARGE_PHOTO_BYTES.start);
+            return Content::Person(Box::new(self.draw_person(number, false, Some(length), dice)));
+        }
         match dice.below(20) {
             0 => Content::Code(CodeUri::from_parts("urn:x:codes", &number.to_string()).expect("a code"), None),
             1 => Content::Counter(number as u64),
@@ -183,11 +189,16 @@ impl Model {
                 let length = draw_length(dice, 3);
                 Content::Line(line(number.to_string(), "t".repeat(length)))
             }
-            kind => Content::Person(Box::new(self.draw_person(number, kind < 9, dice))),
+            kind => {
+                // Some fill several segments of the log, together or alone.
+                let bytes_max = if dice.below(8) == 0 { 3_000_000 } else { 150_000 };
+                let photo_bytes = (dice.below(6) == 0).then(|| 1 + dice.below(bytes_max));
+                Content::Person(Box::new(self.draw_person(number, kind < 9, photo_bytes, dice)))
+            }
         }
     }
 
-    fn draw_person(&mut self, number: usize, is_update: bool, dice: &mut Dice) -> Person {
+    fn draw_person(&mut self, number: usize, is_update: bool, photo_bytes: Option<u64>, dice: &mut Dice) -> Person {
         let key = IdentifierKey::parse(&format!("urn:x:w|{number}")).expect("an identifier");
         let mut identifiers = Vec::new();
         let mut of = None;
@@ -199,9 +210,7 @@ impl Model {
         }
         identifiers.push(Identifier { key: key.clone(), period: None });
         let mut details = IndividualDetails::new(identifiers, Values::default(), Extension::default());
-        // Some fill several segments of the log, together or alone.
-        let bytes_max = if dice.below(8) == 0 { 3_000_000 } else { 150_000 };
-        let photo = (dice.below(6) == 0).then(|| photo(number, 1 + dice.below(bytes_max) as usize));
+        let photo = photo_bytes.map(|bytes| photo(number, bytes as usize));
         if let Some(photo) = &photo {
             details = details.with(PHOTO, photo.reference());
         }
@@ -273,8 +282,11 @@ pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice
     disk.acknowledge(opening as u64);
     for _ in 0..rounds {
         let mut requested = tokio::task::JoinSet::new();
-        for _ in 0..=dice.below(6) {
-            let what = model.draw(dice);
+        // A round of many large writes fills several segments of the log between two acknowledgements.
+        let is_large = dice.below(8) == 0;
+        let writes = if is_large { 8 + dice.below(16) } else { 1 + dice.below(6) };
+        for _ in 0..writes {
+            let what = model.draw(dice, is_large);
             let number = model.send(disk, what.clone());
             let (store, disk) = (Arc::clone(&store), Arc::clone(disk));
             requested.spawn(async move {

@@ -129,7 +129,16 @@ fn many_previews_of_one_client_do_not_starve_that_of_another() {
 fn a_client_has_sixty_four_previews_at_once_and_no_more() {
     let (app, _folder) = looping(20_000);
     let (greedy, modest) = (analyst(&app), analyst(&app));
-    let mut held: Vec<Held> = (0..63).map(|number| begin(&greedy, number)).collect();
+    // Several at the same time, so that the last one has begun before the first one is stopped.
+    let mut held: Vec<Held> = std::thread::scope(|scope| {
+        let beginning: Vec<_> = (0..8)
+            .map(|first| {
+                let greedy = &greedy;
+                scope.spawn(move || (first..63).step_by(8).map(|number| begin(greedy, number)).collect::<Vec<_>>())
+            })
+            .collect();
+        beginning.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     assert_eq!(figures(&app)[0], 63);
     held.push(begin(&greedy, 63));
     let refused = greedy.post("/Eligibility/$preview", &json!({"expression": "all_eligible"})).expect(503);

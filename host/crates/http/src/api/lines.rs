@@ -561,12 +561,15 @@ mod spool_tests {
     use super::*;
     use daftar_domain::client::ClientId;
 
+    /// The time for which a writer waits: far longer than a reader that is there needs on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
     fn client(name: &str) -> Actor {
         Actor::Client(ClientId::parse(name).unwrap())
     }
 
     fn spools(memory_of_spool: u64, memory: usize, files: u64) -> Arc<Spools> {
-        let bounds = Bounds { memory_of_spool, memory, files, reader_timeout: Duration::from_millis(50) };
+        let bounds = Bounds { memory_of_spool, memory, files, reader_timeout: PATIENCE };
         Spools::with_bounds(std::env::temp_dir(), bounds)
     }
 
@@ -629,7 +632,7 @@ mod spool_tests {
             other.write(line(number)).await.unwrap();
         }
         let stalled = one.write(line(5)).await.unwrap_err();
-        assert_eq!(stalled, Stalled(Duration::from_millis(50)));
+        assert_eq!(stalled, Stalled(PATIENCE));
         let of_another = Spool::new(&spools, &modest);
         of_another.write(line(0)).await.unwrap();
         // A reader frees space, and the writer continues.
@@ -644,7 +647,7 @@ mod spool_tests {
         one.fail(stalled);
         assert!(one.read().await.unwrap().is_ok(), "what was written is read");
         let failed = one.read().await.unwrap().unwrap_err();
-        assert_eq!(failed.to_string(), "the client read nothing for 0 s, and no more lines may wait for it");
+        assert_eq!(failed.to_string(), "the client read nothing for 2 s, and no more lines may wait for it");
         assert!(one.read().await.is_none());
     }
 

@@ -395,11 +395,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let id = folder.path().join("id");
         let script = format!("echo $$ > {}; exec /bin/sleep 1000", id.display());
-        // Long enough for a shell to print its process id; nothing else depends on the time.
-        let bounds = CompileBounds { wall: Duration::from_millis(500), ..CompileBounds::default() };
-        let (_program, compiler) = scripted(&script, bounds);
-        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Failed(_))));
-        let id: i32 = fs::read_to_string(&id).unwrap().trim().parse().unwrap();
+        // A time that is long enough for a shell to print its process id; nothing else depends on it.
+        let printed = (0..6).find_map(|round| {
+            let wall = Duration::from_millis(500_u64 << round);
+            let (_program, compiler) = scripted(&script, CompileBounds { wall, ..CompileBounds::default() });
+            assert!(matches!(compiler.compile(b"component"), Err(CompileError::Failed(_))));
+            fs::read_to_string(&id).ok()?.trim().parse::<i32>().ok()
+        });
+        let id = printed.unwrap();
         // Not even a zombie: its process id is free.
         let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap());
         assert_eq!(gone, Err(rustix::io::Errno::SRCH));

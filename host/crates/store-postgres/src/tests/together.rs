@@ -17,7 +17,9 @@ use daftar_store::{Operation, ReadSet};
 async fn two() -> (Arc<Server>, PostgresStore, PostgresStore) {
     let server = Server::shared();
     let url = server.create_database();
-    let (one, two) = tokio::join!(PostgresStore::open(options(&url)), PostgresStore::open(options(&url)));
+    // The last of many concurrent writes waits for a long time on a busy machine.
+    let patient = || PostgresOptions { write_wait: Duration::from_secs(60), ..options(&url) };
+    let (one, two) = tokio::join!(PostgresStore::open(patient()), PostgresStore::open(patient()));
     let (one, two) = (one.unwrap(), two.unwrap());
     for store in [&one, &two] {
         store.attach_sink(Arc::new(Listener::default())).unwrap();

@@ -124,29 +124,31 @@ fn register() -> Database {
     }
     database.write(&(1..=GROUPS).map(household).collect::<Vec<_>>());
     database.execute("VACUUM ANALYZE");
+    // What filled it does not count later.
+    database.execute("SELECT pg_stat_force_next_flush()");
     database
 }
 
 /// Number of sequential scans of tables of the index by PostgreSQL, without the counters: those are few rows.
 fn whole_reads(database: &Database) -> i64 {
-    database.wait(async {
-        let connection = database.database.connection().await.unwrap();
-        let client = connection.object().unwrap();
-        client.execute("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
-        let statement = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables \
-                         WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
-        client.query_one(statement, &[]).await.unwrap().get(0)
-    })
+    sum_of(database, "seq_scan")
 }
 
 /// Number of rows that searches read from tables of the index, without the counters.
 fn rows_read(database: &Database) -> i64 {
+    sum_of(database, "seq_tup_read + coalesce(idx_tup_fetch, 0)")
+}
+
+/// Sum of a figure of PostgreSQL over the tables of the index, without the counters.
+fn sum_of(database: &Database, figure: &str) -> i64 {
     database.wait(async {
         // On the connection of searches, whose figures are pending.
         database.database.search("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
-        let statement = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables \
-                         WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
-        database.database.search(statement, &[]).await.unwrap()[0].get(0)
+        let statement = format!(
+            "SELECT sum({figure})::bigint FROM pg_stat_user_tables \
+             WHERE relname LIKE 'search_%' AND relname <> 'search_tally'"
+        );
+        database.database.search(&statement, &[]).await.unwrap()[0].get(0)
     })
 }
 
