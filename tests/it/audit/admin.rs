@@ -3,10 +3,12 @@
 use daftar::admin::router::{BASE_PATH, routes};
 use daftar::api::access::Access;
 use daftar::api::router::endpoints;
-use daftar_tests::TestApp;
+use daftar_tests::records::NATIONAL_ID;
+use daftar_tests::{Response, TestApp, packs};
 use serde_json::{Value, json};
 
 use super::{found, lines};
+use crate::program;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -65,6 +67,49 @@ fn administration_of_a_client_is_audited_with_its_status() {
     assert_eq!((lines.len(), &lines[0]["outcome"], &lines[0]["status"]), (1, &json!("refused"), &json!(409)));
     let absent = app.admin().request("POST", "/clients/absent/disable").send().expect(404);
     assert_eq!(super::lines(&app, &absent)[0]["outcome"], "refused");
+}
+
+/// Creates two rule drafts for the program `P`, and returns their ids.
+fn rule_drafts(app: &TestApp) -> [String; 2] {
+    program::create(app, "P", json!({"eligibility": "is_female(me)"}));
+    let scopes = ["eligibility:read", "eligibility:create"];
+    let body = json!({"name": "analyst", "organization": "Ministry", "scopes": scopes});
+    let client = app.client_of(&app.admin().create_client(&body));
+    let program = format!("Program/{NATIONAL_ID}|P");
+    let draft = json!({"name": "Pension", "expression": "is_male(me)", "subject": "individual", "program": program});
+    let create = || client.post("/RuleDraft", &draft).expect(201).json()["id"].as_str().unwrap().to_owned();
+    [create(), create()]
+}
+
+#[test]
+fn deletions_and_decisions_are_audited_with_the_status_of_their_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = TestApp::start();
+    let id = app.admin().create_client(&json!({"name": "n", "scopes": []})).id;
+    let system = json!({"uri": "urn:x:cards"});
+    drop(app.admin().request("POST", "/identifier-systems").json(&system).send().expect(201));
+    let pack = |version: &str| std::fs::read(packs::build(folder.path(), version, None)).unwrap();
+    for version in ["1.0.0", "1.1.0"] {
+        assert_eq!(app.admin().install(&pack(version)).status, 201);
+    }
+    let [accepted, rejected] = rule_drafts(&app);
+    let check = |response: &Response| {
+        let lines = lines(&app, response);
+        assert!(!lines.is_empty() && lines.iter().all(|line| line["status"] == response.status), "{lines:#?}");
+    };
+    for (method, path, body, status) in [
+        ("DELETE", format!("/clients/{id}"), None, 204),
+        ("DELETE", "/identifier-systems/urn:x:cards".to_owned(), None, 204),
+        ("POST", format!("/rule-drafts/{accepted}/accept"), Some(json!({"version": 1})), 200),
+        ("POST", format!("/rule-drafts/{rejected}/reject"), Some(json!({"version": 1, "reason": "no"})), 200),
+        ("POST", "/plugins/small/rollback".to_owned(), None, 200),
+        ("DELETE", "/plugins/small".to_owned(), None, 204),
+    ] {
+        let request = app.admin().request(method, &path);
+        check(&body.iter().fold(request, |request, body| request.json(body)).send().expect(status));
+    }
+    let review = app.admin().request("POST", "/plugin-reviews").body("application/wasm", pack("1.2.0"));
+    check(&review.send().expect(200));
 }
 
 #[test]

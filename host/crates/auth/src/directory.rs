@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
@@ -14,6 +15,8 @@ use daftar_domain::client::{Client, ClientId};
 #[derive(Debug, Default)]
 pub struct ClientDirectory {
     clients: ArcSwap<Clients>,
+    /// True if other processes authenticate these clients too.
+    is_shared: AtomicBool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -51,7 +54,19 @@ impl ClientDirectory {
     pub fn new(clients: impl IntoIterator<Item = Client>) -> Self {
         let mut all = Clients::default();
         clients.into_iter().for_each(|client| all.put(Arc::new(client)));
-        Self { clients: ArcSwap::from_pointee(all) }
+        Self { clients: ArcSwap::from_pointee(all), is_shared: AtomicBool::default() }
+    }
+
+    /// States that other processes authenticate these clients too.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Release);
+    }
+
+    /// Returns true if other processes authenticate these clients too: they use the previous version of a client until
+    /// its change is committed.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Acquire)
     }
 
     /// Returns the current version of the client with this id.

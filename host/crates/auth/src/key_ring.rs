@@ -7,8 +7,9 @@
 //! **Invariant:** the signing key is on disk before it signs; a key dropped from disk is no longer accepted.
 //!
 //! **Invariant:** a token key is retained until the last token that it signed has expired, independent of the lifetime
-//! in the present configuration: its longest token lifetime is stored with it before it signs the first token. A
-//! decision key is retained forever.
+//! in the present configuration: its longest token lifetime is stored with it before it signs the first token. For a
+//! key that another process with a shorter lifetime generated, it is stored as soon as the process has the common lock
+//! (see [`SigningKeyRing::raise_lifetime`]). A decision key is retained forever.
 //!
 //! **Invariant:** changes are sequential; everything here but [`SigningKeyRing::load`] does blocking file I/O and must
 //! run on a blocking thread.
@@ -161,11 +162,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         secret_file::remove_unfinished(&folder)?;
         let path = folder.join(M::FILE);
         let mut stored = key_file::load_or_create(&path, lifetime_s, now)?;
-        if let Some(current) = stored.first_mut()
-            && current.lifetime_s.is_some_and(|longest_s| lifetime_s.is_some_and(|lifetime_s| longest_s < lifetime_s))
-        {
+        if raise(&mut stored, lifetime_s) {
             // Stored before the key signs the first of these tokens.
-            current.lifetime_s = lifetime_s;
             key_file::replace(&path, &stored)?;
         }
         let active = ArcSwap::from_pointee(keys_of(&path, &stored)?);
@@ -179,8 +177,8 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         self.active.load()
     }
 
-    /// Applies a rotation by another process that shares the key folder; returns true if there was one. Reads the file
-    /// only if its stamp has changed.
+    /// Applies a rotation or a longer lifetime of another process that shares the key folder; returns true if there was
+    /// one. Reads the file only if its stamp has changed.
     ///
     /// # Errors
     /// If the file cannot be read or its keys are invalid: the active keys stay active.
@@ -196,13 +194,36 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         let is_new = !self
             .load()
             .all()
-            .map(|key| (key.id(), key.accepted_until()))
-            .eq(keys.all().map(|key| (key.id(), key.accepted_until())));
+            .map(|key| (key.id(), key.accepted_until(), key.lifetime_s()))
+            .eq(keys.all().map(|key| (key.id(), key.accepted_until(), key.lifetime_s())));
         *seen = stamp;
         if is_new {
             self.active.store(Arc::new(keys));
         }
         Ok(is_new)
+    }
+
+    /// Returns true if the lifetime of the tokens signed here is longer than the one stored with the current key:
+    /// another process generated it. [`Self::raise_lifetime`] stores the longer one.
+    #[must_use]
+    pub fn must_raise_lifetime(&self) -> bool {
+        let stored_s = self.load().current().lifetime_s();
+        self.lifetime_s.is_some_and(|lifetime_s| stored_s < lifetime_s)
+    }
+
+    /// Stores the lifetime of the tokens signed here with the current key, unless a longer one is stored. The caller
+    /// must have the lock that the processes with this key folder share.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or its keys are invalid: the shorter lifetime stays stored.
+    pub fn raise_lifetime(&self) -> Result<(), KeyError> {
+        self.reload()?;
+        let mut seen = self.changing();
+        let mut stored = self.unchanged()?;
+        if raise(&mut stored, self.lifetime_s) {
+            self.activate(&stored, &mut seen)?;
+        }
+        Ok(())
     }
 
     /// Generates a new key, which signs after [`Self::carry_out`]. If its signatures expire, the current key is
@@ -310,6 +331,17 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
     fn changing(&self) -> MutexGuard<'_, Option<FileStamp>> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Raises the lifetime of the current key to that of the tokens signed now; returns true if it was shorter. A lifetime
+/// that is not recorded is the longest.
+fn raise(stored: &mut [StoredKey], lifetime_s: Option<u64>) -> bool {
+    let (Some(current), Some(lifetime_s)) = (stored.first_mut(), lifetime_s) else { return false };
+    let is_shorter = current.lifetime_s.is_some_and(|longest_s| longest_s < lifetime_s);
+    if is_shorter {
+        current.lifetime_s = Some(lifetime_s);
+    }
+    is_shorter
 }
 
 fn keys_of<M: KeyMaterial>(path: &Path, stored: &[StoredKey]) -> Result<SigningKeys<M>, KeyError> {

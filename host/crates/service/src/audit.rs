@@ -2,8 +2,8 @@
 //!
 //! A change and its audit entry are written in the same transaction. Other entries are collected until the response is
 //! known (`context/audit_context.rs`) and then passed to the store. The store writes such entries to disk together
-//! shortly afterwards; the client does not wait for that write. Denied requests of unauthenticated clients are counted
-//! together (`Counts`), so that these clients cannot fill the disk.
+//! shortly afterwards; the client does not wait for that write. Failed requests that no rate limit bounds are counted
+//! together (`Counts`), so that their clients cannot fill the disk.
 //!
 //! **Invariant:** for any input, these denials cause at most `2 * (KEYS_MAX + 1)` entries per minute. The first of
 //! each kind is written immediately, and its repetitions are written as one entry with their count when the minute
@@ -222,11 +222,17 @@ fn in_lines(mut entry: AuditEntry) -> Vec<AuditEntry> {
     }
 }
 
-/// True if the number of such events is unlimited: requests of unauthenticated clients, and requests beyond the limit
-/// of a client.
+/// True if the number of such events is unlimited: requests of unauthenticated clients, requests beyond the limit of a
+/// client, and requests of a client that ended before its limit counted them.
 fn is_counted(entry: &AuditEntry) -> bool {
     const TOO_MANY_REQUESTS: u16 = 429;
-    entry.outcome != AuditOutcome::Allowed && (entry.actor == Actor::Unknown || entry.status == Some(TOO_MANY_REQUESTS))
+    const DISCONNECTED: u16 = 499;
+    const UNAVAILABLE: u16 = 503;
+    // The action of a request is `authenticate` until it is counted and its client has the scope.
+    let is_ended_early =
+        entry.action == AuditAction::Authenticate && matches!(entry.status, Some(DISCONNECTED | UNAVAILABLE));
+    let is_unlimited = entry.actor == Actor::Unknown || entry.status == Some(TOO_MANY_REQUESTS) || is_ended_early;
+    entry.outcome != AuditOutcome::Allowed && is_unlimited
 }
 
 /// An entry for the operation of a context. The `with_…` methods add the other members.
@@ -459,6 +465,28 @@ mod count_tests {
         let AuditEntry { actor, action, status, request_id, .. } = &lines[0];
         assert_eq!((actor, *action, *status), (&Actor::Unknown, AuditAction::Authenticate, None));
         assert_eq!(request_id, "");
+    }
+
+    #[test]
+    fn requests_that_end_before_they_are_charged_are_counted_together() {
+        let of_client = |action, status: u16| AuditEntry {
+            actor: Actor::Client(ClientId::parse("client-1").unwrap()),
+            action,
+            outcome: if status < 499 { AuditOutcome::Refused } else { AuditOutcome::Failed },
+            status: Some(status),
+            ..refusal(1, 0)
+        };
+        for (action, status, expected) in [
+            (AuditAction::Authenticate, 499, true),
+            (AuditAction::Authenticate, 503, true),
+            (AuditAction::Authenticate, 401, false),
+            (AuditAction::Search, 499, false),
+            (AuditAction::Search, 503, false),
+            (AuditAction::Search, 429, true),
+        ] {
+            assert_eq!(is_counted(&of_client(action, status)), expected, "{action:?} {status}");
+        }
+        assert!(is_counted(&refusal(1, 0)), "an unauthenticated client");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{audit, records};
 use daftar_auth::directory::ClientDirectory;
 use daftar_auth::secret::{SecretHasher, new_client_secret};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
-use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
 use daftar_domain::consent::Purpose;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::{AppError, FieldProblem};
@@ -418,7 +418,8 @@ impl ClientAdministration {
     ///
     /// # Errors
     /// [`AppError::UnknownClient`]; [`AppError::Conflict`] if it has the maximum number of valid secrets; if no random
-    /// bytes are available or the store fails.
+    /// bytes are available or the store fails. Where several servers share the register, the older secrets may be
+    /// rejected after a failure of the store: another rotation gives the client a secret.
     pub async fn rotate_secret(
         &self,
         ctx: &OpContext,
@@ -428,6 +429,7 @@ impl ClientAdministration {
         self.show(id)?;
         let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
         let hash = self.hasher.hash(id.as_str(), &secret);
+        let added = hash.clone();
         let rotate = move |client: &mut Client, now: Timestamp| {
             let until = now.saturating_add(SignedDuration::from_secs(i64::from(overlap_s))).unwrap_or(now);
             client.secrets.retain(|old| old.expires_at.is_none_or(|expires_at| now < expires_at));
@@ -449,9 +451,40 @@ impl ClientAdministration {
             seconds => format!("got another secret; the older ones are good for {seconds} s more"),
         };
         let tokens = if overlap_s == 0 { Tokens::Ended } else { Tokens::Valid };
-        let client = self.change(ctx, id, note, (tokens, rotate)).await?;
+        let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
+        let rotating = async move {
+            let client = this.change(&ctx, &id, note, (tokens, rotate)).await?;
+            if tokens == Tokens::Ended && this.directory.is_shared() {
+                return this.end_tokens_of_other_servers(&ctx, &id, added).await;
+            }
+            Ok(client)
+        };
+        let client = spawn_uncancellable(rotating).await?;
         let older_expire_at = client.secrets.iter().filter_map(|old| old.expires_at).max();
         Ok(RotatedSecret { client, secret, older_expire_at })
+    }
+
+    /// Rejects the tokens that other servers issued for the replaced secrets before the rotation was committed: they
+    /// may be newer than the time up to which the rotation rejects tokens. The client has no token of its new secret,
+    /// which the caller receives afterwards.
+    ///
+    /// # Errors
+    /// If the store fails, or another server replaced the new secret since: the tokens of its successor stay valid.
+    async fn end_tokens_of_other_servers(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        added: SecretHash,
+    ) -> Result<Arc<Client>, AppError> {
+        let end = move |client: &mut Client, now| {
+            if !client.secrets.iter().any(|secret| secret.hash == added) {
+                return Err(StoreError::ClientChanged(client.id.clone()).into());
+            }
+            refuse_tokens_until(client, now);
+            Ok(())
+        };
+        let note = "lost the tokens that other servers issued during the rotation".to_owned();
+        self.change(ctx, id, note, (Tokens::Valid, end)).await
     }
 }
 

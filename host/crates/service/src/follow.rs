@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::plugin::PluginAdministration;
@@ -31,8 +31,11 @@ use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 /// Interval between comparisons of the version counter and checks of the files of signing keys, independent of
 /// notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Delay before the next attempt to apply a failed plugin or to store labels that could not be stored.
+/// Delay before the next attempt to apply a failed plugin, or to store labels or a lifetime that could not be stored.
 const AGAIN: Duration = Duration::from_secs(30);
+/// Maximum number of requests that wait for a check for a new key. Their clients are not authenticated, and no rate
+/// limit has counted these requests: without this limit they would occupy every request slot.
+const KEY_WAITERS_MAX: usize = 32;
 
 /// Follows the changes of other processes.
 pub struct Follower {
@@ -54,6 +57,8 @@ pub struct Follower {
     heard: Notify,
     /// Start of the last check for a new key; locked during a check.
     looked_for_key: AsyncMutex<Option<Instant>>,
+    /// A permit for each request that waits for that check.
+    key_waiters: Semaphore,
     /// Start of the last refresh of clients for denied requests. The task that refreshes keeps it locked.
     clients_refreshed: AsyncMutex<Option<Instant>>,
     clocks: Mutex<Option<ClockDifference>>,
@@ -138,6 +143,7 @@ impl Follower {
         seen: Generation,
     ) -> Self {
         shared.rest_on(seen.history, None);
+        directory.share();
         let compared_up_to = AtomicU64::new(seen.changes());
         let (seen, clients, deployment) = (Mutex::new(seen.into()), AsyncMutex::default(), AsyncMutex::default());
         let (heard, counts) = (Notify::new(), Counts::default());
@@ -154,6 +160,7 @@ impl Follower {
             deployment,
             heard,
             looked_for_key: AsyncMutex::default(),
+            key_waiters: Semaphore::new(KEY_WAITERS_MAX),
             clients_refreshed: AsyncMutex::default(),
             clocks: Mutex::default(),
             counts,
@@ -162,7 +169,13 @@ impl Follower {
 
     /// Runs until it is dropped.
     pub async fn maintain(&self) {
-        tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins(), self.follow_clock());
+        tokio::join!(
+            self.follow(),
+            self.follow_deployment(),
+            self.follow_plugins(),
+            self.follow_lifetime(),
+            self.follow_clock()
+        );
     }
 
     /// Synchronizes clients and keys, in a task of its own: slow work does not delay them.
@@ -222,6 +235,28 @@ impl Follower {
             }
             self.note(outcome, Part::Plugins);
         }
+    }
+
+    /// Stores the lifetime of the tokens of this process with a signing key that another process with a shorter
+    /// lifetime generated. In a task of its own: another process may hold the exclusive lock for minutes.
+    async fn follow_lifetime(&self) {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            if !self.rings.tokens.must_raise_lifetime() {
+                continue;
+            }
+            if let Err(error) = self.raise_lifetime().await {
+                tracing::warn!(error, "token lifetime of this server not stored with the signing key, retrying");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+
+    async fn raise_lifetime(&self) -> Result<(), String> {
+        let _turn = self.shared.turn().await.map_err(|error| error.to_string())?;
+        let ring = Arc::clone(&self.rings.tokens);
+        let raised = tokio::task::spawn_blocking(move || ring.raise_lifetime()).await;
+        raised.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
     fn note(&self, outcome: Result<(), AppError>, part: Part) {
@@ -353,8 +388,9 @@ const LOOKS_APART: Duration = Duration::from_millis(100);
 impl Follower {
     /// Checks for a signing key of another process that is not known here, for tokens and decisions of unknown keys.
     /// One check serves all requests that wait for it, so that a client that sends many unknown keys does not cause one
-    /// disk read each.
+    /// disk read each. Does not wait if `KEY_WAITERS_MAX` requests do: the next periodic check finds the key.
     pub async fn look_for_key(&self) {
+        let Ok(_waiting) = self.key_waiters.try_acquire() else { return };
         let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
         *looked = Some(Instant::now());
         self.apply_keys().await;

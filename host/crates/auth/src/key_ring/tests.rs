@@ -170,6 +170,34 @@ fn a_longer_earlier_lifetime_is_respected() {
 }
 
 #[test]
+fn a_longer_lifetime_of_another_process_is_respected() {
+    let folder = tempfile::tempdir().unwrap();
+    let shorter = ring(&folder, 0);
+    let longer = KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap();
+    assert!(shorter.reload().unwrap() && !shorter.must_raise_lifetime());
+    assert_eq!(shorter.prepare(None, at(2)).unwrap().accepted_until(), Some(at(2 + 7 * DAY + MARGIN)));
+    rotate(&shorter, 2);
+    assert!(longer.reload().unwrap() && longer.must_raise_lifetime(), "the new key was generated for a day");
+    longer.raise_lifetime().unwrap();
+    assert!(!longer.must_raise_lifetime());
+    assert!(shorter.reload().unwrap());
+    rotate(&shorter, 3);
+    let replaced = shorter.load().all().nth(1).and_then(|key| key.accepted_until());
+    assert_eq!(replaced, Some(at(3 + 7 * DAY + MARGIN)));
+}
+
+#[test]
+fn a_lifetime_is_raised_only_if_it_is_shorter() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    let written = FileStamp::of(&file(&folder));
+    ring.raise_lifetime().unwrap();
+    assert_eq!(FileStamp::of(&file(&folder)), written);
+    let decisions = DecisionKeyRing::load_or_create(folder.path(), at(0)).unwrap();
+    assert!(!ring.must_raise_lifetime() && !decisions.must_raise_lifetime());
+}
+
+#[test]
 fn a_key_without_a_recorded_lifetime_is_retained_for_the_longest_time() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(KEY_FOLDER)).unwrap();

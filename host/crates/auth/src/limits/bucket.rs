@@ -5,6 +5,9 @@
 //! keys, idle keys are evicted with their reservations: their counts may then be one block too high, as after a crash.
 //! If there are no idle keys, so many addresses called within one minute that only an attack explains it, and new
 //! addresses are rejected: present keys continue, and filling the bucket gains an attacker nothing.
+//!
+//! **Invariant:** reserved calls are recorded here even if the requesting client has disconnected: otherwise they would
+//! count as used when the key is dropped and read back.
 
 use std::fmt::Display;
 use std::hash::Hash;
@@ -13,12 +16,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument as _;
 
 use super::allowance::{Allowance, MinuteOutcome};
 use super::day::{DayCount, DayCounts, DayPlan};
 use super::shards::{KeyEntry, Shard, Shards};
 use super::{Decision, Quota, RateHeaders, Refusal};
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, Cause};
 
 /// The number of times that a call may lose its reservation to concurrent calls before the server reports that it is
 /// busy.
@@ -88,7 +93,7 @@ enum Attempt {
     NeedsDisk,
 }
 
-impl<K: Clone + Eq + Hash + Display> Bucket<K> {
+impl<K: Clone + Eq + Hash + Display + Send + 'static> Bucket<K> {
     /// Creates an empty bucket; the name is part of the names of its counts on disk.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn DayCounts>) -> Self {
         Self { shards: Shards::new(name, keys_max), counts }
@@ -110,14 +115,16 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
                 Attempt::Decided { decision, is_block_low } => {
                     // This call is on disk already, so a concurrent or failed reservation does not matter: the call
                     // that uses up the block waits for the next one and gets the error.
-                    if is_block_low && let Ok(_turn) = shard.turn.try_lock() {
-                        let _ = self.reserve(shard, key, now, |day| day.plan_ahead(quota.per_day)).await;
+                    if is_block_low && let Ok(turn) = Arc::clone(&shard.turn).try_lock_owned() {
+                        let plan = move |day: &DayCount| day.plan_ahead(quota.per_day);
+                        let _ = self.reserve(turn, shard, key, now, plan).await;
                     }
                     return Ok(decision);
                 }
                 Attempt::NeedsDisk => {
-                    let _turn = shard.turn.lock().await;
-                    self.reserve(shard, key, now, |day| day.plan(quota.per_day, calls.count)).await?;
+                    let turn = Arc::clone(&shard.turn).lock_owned().await;
+                    let plan = move |day: &DayCount| day.plan(quota.per_day, calls.count);
+                    self.reserve(turn, shard, key, now, plan).await?;
                 }
             }
         }
@@ -137,39 +144,54 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         attempted.unwrap_or_else(|decision| Attempt::Decided { decision, is_block_low: false })
     }
 
-    /// Reads or raises the count on disk as planned. The caller has the lock.
+    /// Reads or raises the count on disk as planned. Runs in a task of its own, which holds the lock, so that the
+    /// reservation is recorded even if the client has disconnected.
     async fn reserve(
         &self,
-        shard: &Shard<K, Entry>,
+        turn: OwnedMutexGuard<()>,
+        shard: &Arc<Shard<K, Entry>>,
         key: &K,
         moment: TimeReading,
-        plan: impl Fn(&DayCount) -> DayPlan,
+        plan: impl Fn(&DayCount) -> DayPlan + Send + 'static,
     ) -> Result<(), AppError> {
-        let name = self.shards.name_of(key);
-        // Another call may have done it, the day may have changed, the key may have been dropped: plan again each time.
-        let look = |note: &dyn Fn(&mut DayCount)| {
-            let planned = shard.find(key, |entry| {
-                note(&mut entry.day);
-                plan(&entry.day)
-            });
-            planned.unwrap_or(DayPlan::Nothing)
+        let (counts, shard, key) = (Arc::clone(&self.counts), Arc::clone(shard), key.clone());
+        let (name, today) = (self.shards.name_of(&key), moment.today);
+        let reserving = async move {
+            let mut next = planned(&shard, &key, |_| {}, &plan);
+            if next == DayPlan::Load {
+                let stored = counts.load(today, &name).await?;
+                next = planned(&shard, &key, |day| day.loaded(today, stored), &plan);
+            }
+            if let DayPlan::Reserve(up_to) = next {
+                counts.reserve(today, &name, up_to.into()).await?;
+                planned(&shard, &key, |day| day.reserved(today, up_to), &plan);
+            }
+            drop(turn);
+            Ok::<_, Cause>(())
         };
-        let mut next = look(&|_| {});
-        if next == DayPlan::Load {
-            let stored = self.counts.load(moment.today, &name).await.map_err(AppError::Unavailable)?;
-            next = look(&|day| day.loaded(moment.today, stored));
-        }
-        if let DayPlan::Reserve(up_to) = next {
-            self.counts.reserve(moment.today, &name, up_to.into()).await.map_err(AppError::Unavailable)?;
-            look(&|day| day.reserved(moment.today, up_to));
-        }
-        Ok(())
+        let reserved = tokio::spawn(reserving.in_current_span()).await;
+        reserved.map_err(|error| AppError::Internal(error.into()))?.map_err(AppError::Unavailable)
     }
 
     /// Returns the number of keys in memory.
     pub(super) fn len(&self) -> usize {
         self.shards.len()
     }
+}
+
+/// Records a change of a key's count, and returns the I/O that is required next. Another call may have done it, the day
+/// may have changed, the key may have been dropped: it is planned again after each I/O.
+fn planned<K: Clone + Eq + Hash>(
+    shard: &Shard<K, Entry>,
+    key: &K,
+    record: impl FnOnce(&mut DayCount),
+    plan: &impl Fn(&DayCount) -> DayPlan,
+) -> DayPlan {
+    let planned = shard.find(key, |entry| {
+        record(&mut entry.day);
+        plan(&entry.day)
+    });
+    planned.unwrap_or(DayPlan::Nothing)
 }
 
 impl Entry {

@@ -163,7 +163,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
             key,
             || Entry::new(now),
             |entry| {
-                let is_refused = given.taken == 0 && entry.day == day;
+                // After midnight the calls of the new day are requested.
+                let is_refused = given.taken == 0 && entry.day == day && now.today == day;
                 is_refused.then(|| entry.refuse(Refusal::Day, quota, calls, now))
             },
         );

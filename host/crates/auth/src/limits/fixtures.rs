@@ -28,6 +28,8 @@ pub(super) struct Disk {
     pub(super) counts: Mutex<BTreeMap<(Date, String), u64>>,
     pub(super) writes: AtomicUsize,
     pub(super) is_broken: AtomicBool,
+    /// Locked by a test to delay the responses to reservations.
+    pub(super) responses: tokio::sync::Mutex<()>,
 }
 
 impl Disk {
@@ -48,9 +50,12 @@ impl DayCounts for Disk {
         self.check()?;
         tokio::task::yield_now().await;
         self.writes.fetch_add(1, Ordering::Relaxed);
-        let mut counts = self.counts.lock().unwrap();
-        let count = counts.entry((day, name.to_owned())).or_default();
-        *count = up_to.max(*count);
+        {
+            let mut counts = self.counts.lock().unwrap();
+            let count = counts.entry((day, name.to_owned())).or_default();
+            *count = up_to.max(*count);
+        }
+        let _response = self.responses.lock().await;
         Ok(())
     }
 

@@ -8,6 +8,7 @@ mod several;
 
 use std::sync::atomic::Ordering;
 
+use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
@@ -260,6 +261,24 @@ async fn a_key_is_not_dropped_while_its_calls_are_reserved() {
     };
     let (decision, ()) = tokio::join!(fixture.limits.charge_client(&client), prune_all_along);
     assert_eq!(decision.unwrap().headers().remaining, 39, "the reservation for this call does not count as used");
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_loses_no_reserved_calls() {
+    let fixture = Fixture::new();
+    let caller = client("c", Some(1_000), Some(40));
+    let held = fixture.disk.responses.lock().await;
+    let mut charge = Box::pin(fixture.limits.charge_client(&caller));
+    while fixture.disk.writes.load(Ordering::Relaxed) == 0 {
+        assert!((&mut charge).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    drop(charge);
+    drop(held);
+    tokio::task::yield_now().await;
+    fixture.wait_s(60);
+    fixture.limits.maintain().await.unwrap();
+    assert_eq!(fixture.allowed(&caller, 100).await, 40, "the reserved calls are allowed");
 }
 
 #[tokio::test]

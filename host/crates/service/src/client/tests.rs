@@ -115,6 +115,45 @@ async fn no_token_is_younger_than_the_instant_up_to_which_they_are_refused() {
     }
 }
 
+/// A clock that is a second later on each read.
+struct TickingClock(FakeClock);
+
+impl Clock for TickingClock {
+    fn now(&self) -> Timestamp {
+        self.0.advance(SignedDuration::from_secs(1));
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_other_servers_issue_until_a_rotation_is_committed_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let clients = administration(folder.path());
+    let (client, _) = registered(&clients).await;
+    let (shows, ctx) = (FakeClock::new(context().now), context());
+    let clock = Arc::new(TickingClock(shows.clone()));
+    let ticking = ClientAdministration { clock: clock as Arc<dyn Clock>, ..clients.clone() };
+    for (is_shared, reads) in [(false, 1), (true, 2)] {
+        if is_shared {
+            clients.directory.share();
+        }
+        let begun = shows.now();
+        let rotated = ticking.rotate_secret(&ctx, &client.id, 0).await.unwrap();
+        let rejected_until = begun + SignedDuration::from_secs(reads);
+        assert_eq!(rotated.client.not_before, Some(rejected_until), "shared: {is_shared}");
+        assert_eq!(clients.store.clients().await.unwrap(), [Client::clone(&rotated.client)]);
+        let now = shows.now();
+        assert!(clients.hasher.verify(client.id.as_str(), Some(&rotated.client), &rotated.secret, now));
+    }
+    let before = shows.now();
+    ticking.rotate_secret(&ctx, &client.id, 60).await.unwrap();
+    assert_eq!(shows.now(), before + SignedDuration::from_secs(1), "with an overlap the tokens stay valid");
+}
+
 #[tokio::test]
 async fn a_change_that_is_not_written_leaves_the_secrets_good() {
     let folder = tempfile::tempdir().unwrap();

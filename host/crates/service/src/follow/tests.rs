@@ -1,5 +1,7 @@
 //! Synchronization of two processes of one register.
 
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::client::{ClientAdministration, ClientChanges};
 use crate::deployment;
@@ -15,7 +17,7 @@ use daftar_domain::grant::Grants;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::scope::Scope;
 use daftar_sandbox::{PluginHost, PluginHostSettings, PluginLibrary};
-use daftar_store::testing::ProxyStore;
+use daftar_store::testing::{AuditReads as _, ProxyStore};
 use daftar_store_sled::testing::shared_store;
 
 /// One of several processes.
@@ -34,6 +36,11 @@ fn context() -> OpContext {
 
 impl Process {
     async fn start(store: &Arc<ProxyStore>, keys: &tempfile::TempDir) -> Self {
+        Self::start_with(store, keys, 86_400).await
+    }
+
+    /// Starts a process whose tokens have this lifetime.
+    async fn start_with(store: &Arc<ProxyStore>, keys: &tempfile::TempDir, lifetime_s: u64) -> Self {
         let now = context().now;
         let folder = tempfile::tempdir().unwrap();
         let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
@@ -44,7 +51,7 @@ impl Process {
         let plugins = PluginAdministration::new(registry, host, library).with_shared(Some(shared.clone()));
         plugins.start(None, now).await.unwrap();
         let directory = Arc::new(ClientDirectory::new(store.clients().await.unwrap()));
-        let ring = Arc::new(KeyRing::load_or_create(keys.path(), 86_400, now).unwrap());
+        let ring = Arc::new(KeyRing::load_or_create(keys.path(), lifetime_s, now).unwrap());
         let clients = ClientAdministration {
             store: store.clone(),
             directory: directory.clone(),
@@ -289,4 +296,44 @@ async fn a_key_that_another_process_signs_with_is_found_when_it_is_looked_for() 
     one.ring.carry_out(one.ring.prepare(None, now).unwrap(), now).unwrap();
     other.follower.look_for_key().await;
     assert_eq!(other.ring.load().current().id(), one.ring.load().current().id());
+}
+
+#[tokio::test]
+async fn a_limited_number_of_requests_waits_for_the_check_for_a_key() {
+    let (_one, other, _, _keys) = two().await;
+    let checking = other.follower.looked_for_key.lock().await;
+    let mut waiting: Vec<_> = (0..KEY_WAITERS_MAX).map(|_| Box::pin(other.follower.look_for_key())).collect();
+    for waiter in &mut waiting {
+        assert!(waiter.now_or_never().is_none());
+    }
+    assert!(other.follower.look_for_key().now_or_never().is_some(), "one more does not wait");
+    drop(checking);
+    for waiter in waiting {
+        waiter.await;
+    }
+    assert_eq!(other.follower.key_waiters.available_permits(), KEY_WAITERS_MAX);
+}
+
+#[tokio::test]
+async fn a_longer_token_lifetime_is_stored_with_the_key_of_another_process() {
+    let (store, keys) = (shared_store(), tempfile::tempdir().unwrap());
+    let shorter = Process::start(&store, &keys).await;
+    let longer = Process::start_with(&store, &keys, 2 * 86_400).await;
+    let now = context().now;
+    shorter.ring.carry_out(shorter.ring.prepare(None, now).unwrap(), now).unwrap();
+    assert!(longer.ring.reload().unwrap() && longer.ring.must_raise_lifetime());
+    longer.follower.raise_lifetime().await.unwrap();
+    assert!(shorter.ring.reload().unwrap() && !longer.ring.must_raise_lifetime());
+    assert_eq!(shorter.ring.load().current().lifetime_s(), 2 * 86_400);
+}
+
+#[tokio::test]
+async fn a_rotation_also_ends_the_tokens_that_other_processes_issued_during_it() {
+    let (one, _other, _, _keys) = two().await;
+    let id = one.create().await;
+    one.clients.rotate_secret(&context(), &id, 0).await.unwrap();
+    let audited = one.clients.store.audit(1).await.unwrap();
+    let note = "client lost the tokens that other servers issued during the rotation";
+    assert_eq!(audited[0].note.as_deref(), Some(note));
+    assert_eq!(audited[0].targets, [id.to_string()]);
 }

@@ -63,11 +63,11 @@ impl Entry {
         Self { day: moment.today, chunk: 1, called_at_ns: moment.steady_ns, ..Self::default() }
     }
 
-    /// Starts a new day if the day has changed, and drops an expired lease.
+    /// Starts a new day if the day has changed, without the rejection of the last one, and drops an expired lease.
     pub(super) fn roll(&mut self, moment: TimeReading) {
         self.called_at_ns = moment.steady_ns;
         if self.day != moment.today {
-            (self.day, self.day_held, self.day_count) = (moment.today, 0, 0);
+            (self.day, self.day_held, self.day_count, self.refused) = (moment.today, 0, 0, None);
         }
         if self.lease_ends_ns <= moment.steady_ns {
             self.minute_held = 0;

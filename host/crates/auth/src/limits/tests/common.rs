@@ -280,6 +280,36 @@ async fn a_new_day_has_all_its_calls() {
 }
 
 #[tokio::test]
+async fn a_rejection_just_before_midnight_ends_with_its_day() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(20)));
+    several.clock.advance(SignedDuration::from_hours(12) - SignedDuration::from_millis(500));
+    assert_eq!(allowed(limits, &caller, 100).await, 20);
+    let (reason, _, retry_after_s) = refusal(limits.charge_client(&caller).await.unwrap());
+    assert_eq!((reason, retry_after_s), (Refusal::Day, 1));
+    several.clock.advance(SignedDuration::from_millis(500));
+    assert_eq!(allowed(limits, &caller, 100).await, 20, "the rejection is not repeated on the new day");
+}
+
+#[tokio::test]
+async fn a_reservation_that_is_answered_after_midnight_is_repeated_for_the_new_day() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(20)));
+    several.clock.advance(SignedDuration::from_hours(12) - SignedDuration::from_millis(500));
+    assert_eq!(allowed(limits, &caller, 20).await, 20);
+    several.requested();
+    let held = several.common.responses.lock().await;
+    let mut charge = Box::pin(limits.charge_client(&caller));
+    while several.common.requested.load(Ordering::Relaxed) == 0 {
+        assert!((&mut charge).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    several.clock.advance(SignedDuration::from_millis(500));
+    drop(held);
+    assert!(charge.await.unwrap().is_allowed());
+}
+
+#[tokio::test]
 async fn a_retry_waits_for_the_day_if_that_has_too_few_calls() {
     for (per_day, expected_s) in [(14, 43_200), (15, 30)] {
         let several = Several::new(1);

@@ -24,10 +24,29 @@ const PROBLEMS_MAX: usize = 10;
 const FIELD_BYTES_MAX: usize = 64;
 
 /// Actions on existing records, by the last part of their route.
-const ACTIONS: [&str; 8] =
-    ["backup", "disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
-/// Deletions with an empty response, by a part of their route.
-const EMPTIED: [&str; 4] = ["/Consent/", "/consents/{", "/plugins/{", "/RuleDraft/{"];
+const ACTIONS: [&str; 12] = [
+    "accept",
+    "backup",
+    "deprecate",
+    "disable",
+    "enable",
+    "grants",
+    "plugin-reports",
+    "plugin-reviews",
+    "reject",
+    "rollback",
+    "rotate-secret",
+    "withdraw",
+];
+/// Deletions with an empty response, by the end of their route.
+const EMPTIED: [&str; 6] = [
+    "/Consent/{consent_id}",
+    "/RuleDraft/{draft_id}",
+    "/clients/{id}",
+    "/consents/{consent_id}",
+    "/identifier-systems/{uri}",
+    "/plugins/{name}",
+];
 
 /// The audit context of a request that has just arrived from that address.
 pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> AuditContext {
@@ -54,7 +73,7 @@ pub fn success_status(method: &Method, route: &str) -> u16 {
     let status = match *method {
         Method::POST if is_action(last) => StatusCode::OK,
         Method::POST => StatusCode::CREATED,
-        Method::DELETE if EMPTIED.iter().any(|parent| route.contains(parent)) => StatusCode::NO_CONTENT,
+        Method::DELETE if EMPTIED.iter().any(|end| route.ends_with(end)) => StatusCode::NO_CONTENT,
         _ => StatusCode::OK,
     };
     status.as_u16()

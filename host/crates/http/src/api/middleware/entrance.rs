@@ -168,7 +168,7 @@ const HEADERS: HeaderValue =
     HeaderValue::from_static("Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key");
 /// Response headers readable by pages, in addition to those always readable.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "ETag, Location, Content-Location, Retry-After, WWW-Authenticate, X-Request-Id, X-API-Version, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Idempotency-Replayed",
+    "ETag, Location, Content-Location, Retry-After, WWW-Authenticate, X-Request-Id, X-API-Version, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Idempotency-Replayed, Accept-Patch",
 );
 /// Time that a browser may cache the preflight response, in seconds.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
