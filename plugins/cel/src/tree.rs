@@ -185,7 +185,7 @@ pub enum Kind {
     Midnight(Box<Node>),
     /// A day as a text.
     WrittenDate(Box<Node>),
-    /// A field that may be missing, as an optional value; never missing itself.
+    /// A field that may be missing, as an optional value; missing itself only if its record is unknown.
     Optional(Box<Node>),
     /// A test of two texts.
     TestText(TextTest, Box<Node>, Box<Node>),

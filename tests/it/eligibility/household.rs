@@ -68,6 +68,23 @@ fn two_households_are_ambiguous_and_a_family_is_not_a_household() {
 }
 
 #[test]
+fn a_field_of_a_member_of_an_unknown_household_is_no_empty_optional_value() {
+    let (_app, client) = register();
+    let rule = "!members[0].?income.?amount.hasValue()";
+    assert_eq!(outcomes(&client, rule, &["1"]), ["eligible"], "nothing is recorded");
+    drop(client.create_group(&household("H-2", &[("1", "head")])));
+    assert_eq!(outcomes(&client, rule, &["1"]), ["undetermined members"]);
+}
+
+#[test]
+fn texts_of_a_code_in_the_rule_do_not_depend_on_the_other_subjects() {
+    let (_app, client) = register();
+    let rule = format!("(is_female(me) ? me.gender : code('{FEMALE}')).code == '2'");
+    assert_eq!(outcomes(&client, &rule, &["2"]), ["eligible"]);
+    assert_eq!(outcomes(&client, &rule, &["2", "1"]), ["eligible", "eligible"]);
+}
+
+#[test]
 fn an_ended_member_is_not_counted_on_a_later_day() {
     let (_app, client) = register();
     let mut body = household("H-2", &[("4", "head")]);

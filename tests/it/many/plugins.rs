@@ -3,8 +3,8 @@
 use std::fs;
 
 use daftar_tests::postgres::{Processes, eventually};
-use daftar_tests::records::{path, person};
-use daftar_tests::{Server, artifacts, packs};
+use daftar_tests::records::{path, person, reference};
+use daftar_tests::{ApiClient, Server, artifacts, packs};
 use serde_json::json;
 
 fn version_of(processes: &Processes, number: usize, name: &str) -> Option<String> {
@@ -83,9 +83,8 @@ fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
     assert!(log.contains("cannot be applied") && log.contains("small"), "{log}");
 }
 
-#[test]
-fn two_servers_bring_new_codes_of_an_open_vocabulary_at_the_same_time() {
-    let processes = Processes::start(2);
+/// Installs language tags, and a module with a field for them. Returns a client of each of two servers.
+fn speech(processes: &Processes, scopes: &[&str]) -> [ApiClient; 2] {
     let settings = r#"
 name = "speech"
 version = "1.0.0"
@@ -113,11 +112,43 @@ count = 1
     for package in [&tags, &speech] {
         drop(processes.admin(0).install(package).expect(201));
     }
-    let credentials = processes.credentials(0, &["individual:all", "vocabulary:read"]);
+    let credentials = processes.credentials(0, scopes);
     let clients = [0, 1].map(|number| processes.client_of(number, &credentials));
     for namespace in ["urn:ietf:bcp:47", "urn:test:speech"] {
         eventually("both servers publish it", || clients[1].get(&format!("/Vocabulary/{namespace}")).status == 200);
     }
+    clients
+}
+
+#[test]
+fn a_rule_knows_a_code_that_another_server_has_just_numbered() {
+    let processes = Processes::start(2);
+    let [writer, reader] = speech(&processes, &["individual:all", "eligibility:read", "vocabulary:read"]);
+    for number in 0..16 {
+        let tag = |language: &str| format!("urn:ietf:bcp:47#{language}-x-n{number}");
+        let extension = json!({"extension": {"speech": {"language": tag("fr")}}});
+        drop(writer.post("/Individual", &person(&number.to_string(), extension)).expect(201));
+        let french = "descends_from(me.extension.speech.language, 'urn:ietf:bcp:47#fr')".to_owned();
+        let arabic = format!("me.extension.speech.language == code('{}')", tag("ar"));
+        let mut rules = [(french.clone(), "eligible"), (arabic, "not_eligible")];
+        // The server may have the code after the first of the requests.
+        rules.rotate_left(number % 2);
+        if number % 4 > 1 {
+            let preview = reader.post("/Eligibility/$preview", &json!({"expression": french})).expect(200).json();
+            assert_eq!(preview["eligible"], number + 1, "{preview}");
+        }
+        for (expression, expected) in rules {
+            let body = json!({"expression": expression, "subjects": [reference(&number.to_string())]});
+            let response = reader.evaluate(&body);
+            assert_eq!(response["results"][0]["outcome"], expected, "{number}: {response}");
+        }
+    }
+}
+
+#[test]
+fn two_servers_bring_new_codes_of_an_open_vocabulary_at_the_same_time() {
+    let processes = Processes::start(2);
+    let clients = speech(&processes, &["individual:all", "vocabulary:read"]);
     let tag = |server: usize, number: usize| format!("urn:ietf:bcp:47#en-x-s{server}n{number}");
     std::thread::scope(|scope| {
         for (server, client) in clients.iter().enumerate() {

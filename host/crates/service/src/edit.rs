@@ -51,7 +51,7 @@ impl<T> From<Fields<T, CodeUri, IdentifierKey>> for Draft<T> {
 }
 
 /// A type of record that clients register and change, with its specific parts.
-pub trait Editable: RecordType + Clone {
+pub trait Editable: RecordType + Clone + 'static {
     /// A record as displayed to a client.
     type View: Send + Sync;
 
@@ -124,9 +124,7 @@ where
     // Other operations may assign the numbers that its codes were to get.
     let attempt = async || {
         let Prepared { write, stored } = prepare(ctx, registry, draft.clone()).await?;
-        let record = records::commit(registry, write).await?;
-        drop(stored);
-        Ok(record)
+        open_vocabulary::commit(registry, write, stored).await
     };
     records::retried(&VersionCondition::Any, attempt).await
 }
@@ -142,7 +140,8 @@ pub(crate) fn needs_lookup<T: RecordType>(registry: &Registry, draft: &Draft<T>)
 pub(crate) struct Prepared {
     /// The content to write.
     pub write: Write,
-    /// Numbers of codes to assign with the write; no other operation assigns numbers while this value exists.
+    /// Numbers of codes to assign with the write; no other operation assigns numbers while this value exists. The
+    /// caller passes it to [`open_vocabulary::commit`] with the write.
     pub stored: Option<open_vocabulary::NumberedCodes>,
 }
 
@@ -197,6 +196,25 @@ pub async fn change<T: Editable>(
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
+    let written = update::<T>(ctx, registry, languages.clone(), (key, condition), spoken, make).await?;
+    T::written_view(ctx, registry, languages, written).await
+}
+
+/// Changes a record without the data of a response.
+///
+/// # Errors
+/// As [`change`].
+pub(crate) async fn update<T: Editable>(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &UpdateMode,
+    make: &Make<'_, T>,
+) -> Result<Seen<Fields<T>>, AppError>
+where
+    Fields<T>: Details + Into<RecordDetails>,
+{
     let attempt = || change_once::<T>(ctx, registry, languages.clone(), (key, condition), spoken, make);
     let refusal =
         || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![records::reference(T::KIND, key)]);
@@ -210,7 +228,7 @@ async fn change_once<T: Editable>(
     (key, condition): (&IdentifierKey, &VersionCondition),
     spoken: &UpdateMode,
     make: &Make<'_, T>,
-) -> Result<T::View, AppError>
+) -> Result<Seen<Fields<T>>, AppError>
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
@@ -257,7 +275,7 @@ where
     });
     let targets = records::references(T::KIND, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
-    write::<T>(ctx, registry, languages, (&before, details, fields), (photo, stored), entry).await
+    write::<T>(ctx, registry, (&before, details, fields), (photo, stored), entry).await
 }
 
 /// Writes the new content of a record if the record is unchanged since it was read, with a new photo and the numbers
@@ -265,11 +283,10 @@ where
 pub(crate) async fn write<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
-    languages: LanguagePreference,
     (before, details, fields): (&Record<Fields<T>>, Fields<T>, FieldSet),
     (photo, stored): (Option<Photo>, Option<open_vocabulary::NumberedCodes>),
     entry: AuditEntry,
-) -> Result<T::View, AppError>
+) -> Result<Seen<Fields<T>>, AppError>
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
@@ -277,9 +294,9 @@ where
     let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
         .chain(photo.map(Operation::PutPhoto))
         .chain(stored.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
-    let record = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
-    drop(stored);
-    T::written_view(ctx, registry, languages, Seen { record, fields }).await
+    let write = records::write(ctx, operations.collect(), entry);
+    let record = open_vocabulary::commit(registry, write, stored).await?;
+    Ok(Seen { record, fields })
 }
 
 fn check_identifiers<T: RecordType>(

@@ -5,21 +5,25 @@
 //!
 //! **Invariant:** a code is published when its number is final, and before a record that contains it can be read by
 //! this process (with a shared database: as soon as it is written). One operation of a process at a time assigns
-//! numbers; the write itself checks that no other process assigned the same numbers.
+//! numbers, and no snapshot is published until its write has ended; the write itself checks that no other process
+//! assigned the same numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
+use crate::client::spawn_uncancellable;
+use crate::records;
 use crate::registry::Registry;
 use crate::vocabulary_publisher::code_table;
+use daftar_domain::change::Details;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::record::{Fields, RecordType};
+use daftar_domain::record::{Fields, Record, RecordType};
 use daftar_domain::value::{CodePlace, Reference, Translate};
-use daftar_store::{NewCodes, Operation};
+use daftar_store::{NewCodes, Operation, StoredCodeTable, Write};
 use daftar_vocabulary::{
     CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, QueriedCode, Vocabularies,
 };
@@ -73,7 +77,7 @@ impl Consulted {
     /// one; when the store fails.
     async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<NumberedCodes, AppError> {
         // A transaction detects at its commit whether another write has assigned its numbers.
-        let turn = match registry.store.pending_writes() {
+        let lock = match registry.store.pending_writes() {
             Some(_) => None,
             None => Some(registry.vocabularies.changing().lock_owned().await),
         };
@@ -102,13 +106,13 @@ impl Consulted {
         if codes.is_empty() {
             // Another process may have assigned them without this process having been notified.
             let generation = vocabularies.publish(known);
-            return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, _turn: turn });
+            return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, lock });
         }
-        let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
+        let generation = if lock.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
         let built = (current, Arc::clone(&generation));
         let publishing = Publishing { vocabularies, built, requested: self.requested, table };
         let new_codes = Some(NewCodes { first, codes, counters, given: Arc::new(move || publishing.publish()) });
-        Ok(NumberedCodes { generation, before: self.generation, new_codes, _turn: turn })
+        Ok(NumberedCodes { generation, before: self.generation, new_codes, lock })
     }
 }
 
@@ -191,7 +195,8 @@ pub struct NumberedCodes {
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
     new_codes: Option<NewCodes>,
-    _turn: Option<OwnedMutexGuard<()>>,
+    /// The lock on numbers; none in a transaction.
+    lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl NumberedCodes {
@@ -206,6 +211,28 @@ impl NumberedCodes {
     pub fn operation(&self) -> Option<Operation> {
         self.new_codes.clone().map(Operation::NumberCodes)
     }
+}
+
+/// Commits a write with the numbers that it assigns, and returns the record that its first operation created. If the
+/// client disconnects, the lock on numbers stays locked until the write has ended: a queued write is executed anyway.
+///
+/// # Errors
+/// As [`records::commit`].
+pub(crate) async fn commit<D: Details + Send + Sync + 'static>(
+    registry: &Registry,
+    write: Write,
+    stored: Option<NumberedCodes>,
+) -> Result<Arc<Record<D>>, AppError> {
+    let Some(stored) = stored.filter(|stored| stored.lock.is_some()) else {
+        return records::commit(registry, write).await;
+    };
+    let registry = registry.clone();
+    let committing = async move {
+        let committed = records::commit(&registry, write).await;
+        drop(stored);
+        committed
+    };
+    spawn_uncancellable(committing).await
 }
 
 /// A snapshot that includes the given codes, as far as packs resolve them.
@@ -257,16 +284,78 @@ pub(super) fn resolve_local(
     known.map_err(|problem| invalid_response(&registry.vocabularies, &generation, &problem, &requested))
 }
 
+/// The table of numbers in the store if other servers have numbered codes that the active snapshot lacks; none if it
+/// has all, or if the register has no other servers. A caller that reads it after the records has the codes of all of
+/// them.
+///
+/// # Errors
+/// If the store fails.
+pub(super) async fn numbered_elsewhere(registry: &Registry) -> Result<Option<StoredCodeTable>, AppError> {
+    if registry.parted.is_none() && registry.shared_index.is_none() {
+        return Ok(None);
+    }
+    if registry.store.code_count().await? <= registry.vocabularies.current().code_count() as u64 {
+        return Ok(None);
+    }
+    Ok(Some(registry.store.code_table().await?))
+}
+
+/// A vocabulary snapshot with the numbers of the store, valid for one request only. Codes that other servers numbered
+/// have their concepts if packs of open vocabularies resolve them; all others are known by their names, and questions
+/// of rules about them are unknown. Called on a thread of the sandbox.
+///
+/// # Errors
+/// The table is corrupt.
+pub(super) fn with_stored_numbers(
+    registry: &Registry,
+    generation: Arc<Generation>,
+    stored: &StoredCodeTable,
+) -> Result<Arc<Generation>, AppError> {
+    if stored.codes.len() <= generation.code_count() {
+        return Ok(generation);
+    }
+    let table = Arc::new(code_table(stored)?);
+    let longer = generation.with_open(&[], Some(table)).map_err(|problem| AppError::Internal(problem.into()))?;
+    Ok(Arc::new(with_persisted(registry, longer, CallingThread::Sandbox)))
+}
+
+/// The same for records that were read before the table and contain these codes, so that no decision depends on a code
+/// that this server does not know.
+///
+/// # Errors
+/// [`AppError::Busy`] if a code has no concept until this server applies the packs and settings of the server that
+/// numbered it; [`AppError::Internal`] if a code was never numbered.
+pub(super) fn with_codes_of_records(
+    registry: &Registry,
+    generation: Arc<Generation>,
+    stored: &StoredCodeTable,
+    codes: impl IntoIterator<Item = CodeNumber>,
+) -> Result<Arc<Generation>, AppError> {
+    let newer = with_stored_numbers(registry, generation, stored)?;
+    for number in codes {
+        if newer.table().name(number).is_none() {
+            return Err(AppError::internal(format!(
+                "a record has the code number {}, which was never assigned",
+                number.0
+            )));
+        }
+        if newer.code(number).is_none() {
+            return Err(AppError::Busy);
+        }
+    }
+    Ok(newer)
+}
+
 /// The vocabulary snapshot with all codes of open vocabularies in records, as their packs resolve them now. A code
 /// that its pack no longer contains, or fails to resolve, is displayed without a label, like a code of a removed pack.
 /// Blocks on packs: not for async code.
-pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
+pub(super) fn with_persisted(registry: &Registry, generation: Generation, thread: CallingThread) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();
     let mut requested = Vec::new();
     for namespace in &namespaces {
         for batch in generation.unrequested(namespace).chunks(BATCH_CODES).take(STORED_MAX.div_ceil(BATCH_CODES)) {
-            match registry.vocabularies.open().look_up(&generation, batch, CallingThread::MayWait) {
+            match registry.vocabularies.open().look_up(&generation, batch, thread) {
                 Ok(answers) => requested.extend(answers),
                 Err(error) => tracing::error!(
                     vocabulary = %namespace, reason = error.failure.reason,
@@ -320,4 +409,98 @@ fn invalid_response(
     tracing::error!(plugin, vocabulary = %namespace, error = %problem, "a pack returned invalid data for a code of its open vocabulary");
     registry.open().record_invalid(generation, namespace);
     AppError::VocabularyFailed(namespace.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use daftar_domain::code::Code;
+    use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::record::RecordId;
+    use daftar_store_sled::testing::shared_store;
+    use daftar_vocabulary::testing::{VocabularyBuilder, generation_of};
+    use daftar_vocabulary::{OpenFailure, OpenPacks, PackOrigin, ResolvedConcept};
+
+    const OPEN: &str = "urn:test:open";
+    const LISTED: &str = "urn:test:listed";
+
+    /// A pack that accepts every code.
+    struct AnyCode;
+
+    impl OpenPacks for AnyCode {
+        fn resolve(
+            &self,
+            _: &PackOrigin,
+            _: &Namespace,
+            codes: &[Code],
+            _: CallingThread,
+        ) -> Result<Vec<ResolvedConcept>, OpenFailure> {
+            let concepts = codes.iter().map(|code| (code.as_str(), "Label"));
+            Ok(VocabularyBuilder::new(OPEN).concepts(concepts).contents().1.into_iter().map(Ok).collect())
+        }
+
+        fn record_invalid(&self, _: &PackOrigin) {}
+    }
+
+    /// A register with an open and another vocabulary, each of which lists one code.
+    fn registry() -> Registry {
+        let [mut open, listed] =
+            [OPEN, LISTED].map(|namespace| VocabularyBuilder::new(namespace).concepts([("a", "A")]).pack());
+        open.vocabularies[0].0.is_open = true;
+        let vocabularies = Arc::new(Vocabularies::asking(generation_of([open, listed]), Arc::new(AnyCode)));
+        Registry { vocabularies, ..Registry::of_store(&shared_store()) }
+    }
+
+    fn uri(namespace: &str, code: &str) -> CodeUri {
+        CodeUri::from_parts(namespace, code).unwrap()
+    }
+
+    #[tokio::test]
+    async fn codes_of_records_that_another_server_numbered_are_known_or_the_client_has_to_retry() {
+        let registry = registry();
+        let active = registry.vocabularies.current();
+        let known = |new: Option<CodeUri>| {
+            let listed = [OPEN, LISTED].map(|namespace| uri(namespace, "a"));
+            let editions = [OPEN, LISTED].map(|namespace| (Namespace::parse(namespace).unwrap(), "1".to_owned()));
+            let stored = StoredCodeTable { codes: listed.into_iter().chain(new).collect(), editions: editions.into() };
+            with_codes_of_records(&registry, Arc::clone(&active), &stored, [CodeNumber(2)])
+        };
+        let resolved = known(Some(uri(OPEN, "x"))).unwrap();
+        assert_eq!(resolved.code(CodeNumber(2)).map(|concept| concept.code()), Some("x"));
+        let requested = resolve_local(&registry, resolved, &[uri(OPEN, "y")]).unwrap();
+        assert_eq!(
+            requested.number_of(&uri(OPEN, "y")),
+            Some(CodeNumber(3)),
+            "its number is not that of a stored code"
+        );
+        let behind = known(Some(uri(LISTED, "b"))).unwrap_err();
+        assert!(matches!(behind, AppError::Busy), "{behind:?}");
+        let corrupt = known(None).unwrap_err();
+        assert!(matches!(corrupt, AppError::Internal(_)), "{corrupt:?}");
+        assert_eq!(registry.vocabularies.current().code_count(), 2, "nothing is published");
+    }
+
+    #[tokio::test]
+    async fn a_write_of_a_disconnected_client_locks_numbers_until_it_has_ended() {
+        let registry = registry();
+        let changing = registry.vocabularies.changing();
+        let generation = registry.vocabularies.current();
+        let lock = Some(Arc::clone(&changing).lock_owned().await);
+        let stored = NumberedCodes { before: Arc::clone(&generation), generation, new_codes: None, lock };
+        let details: IndividualDetails = IndividualDetails::default();
+        let operations = vec![Operation::create(details)];
+        let at = Timestamp::UNIX_EPOCH;
+        let write = Write { at, source: None, operations, audit: Vec::new(), read_set: Vec::new() };
+        {
+            let mut committing = Box::pin(commit::<IndividualDetails>(&registry, write, Some(stored)));
+            assert!(committing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        assert!(changing.try_lock().is_err(), "the write has not ended");
+        drop(changing.lock().await);
+        assert!(registry.store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some());
+    }
 }

@@ -30,7 +30,7 @@ use daftar_domain::vocabulary::ConceptGroup;
 use daftar_store::shared::{Shared, Turn};
 use daftar_store::{Operation, StoredCodeTable, Write};
 use daftar_vocabulary::{
-    CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishFault, PublishProblem,
+    CallingThread, CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishFault, PublishProblem,
 };
 
 /// Publishes generations of vocabularies.
@@ -212,8 +212,10 @@ impl VocabularyPublisher {
         let (packs, known) = self.decided();
         let current = self.registry.vocabularies.current();
         let table = self.number(&packs, &stored).await?;
-        // Compared by content: if the database was restored, other codes may have the same numbers.
-        if *stored == *known && table.is_same_as(current.table()) {
+        // Compared by content: if the database was restored, other codes may have the same numbers. A write of this
+        // process may have published numbers that other processes assigned, without the concepts of their codes.
+        let is_same = *stored == *known && table.is_same_as(current.table());
+        if is_same && !current.has_unresolved_codes() {
             return Ok(());
         }
         let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
@@ -291,7 +293,8 @@ impl VocabularyPublisher {
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
         let generation = generation.with_modules(Arc::new(self.known_modules(&packs)));
-        let generation = blocking(move || open_vocabulary::with_persisted(&registry, generation)).await?;
+        let with_persisted = move || open_vocabulary::with_persisted(&registry, generation, CallingThread::MayWait);
+        let generation = blocking(with_persisted).await?;
         self.published().packs = packs;
         self.labels.publish(&self.registry.vocabularies, generation).await;
         Ok(())

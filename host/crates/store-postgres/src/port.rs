@@ -244,6 +244,11 @@ impl Store for PostgresStore {
         Ok(table)
     }
 
+    async fn code_count(&self) -> Result<u64, StoreError> {
+        let rows = self.database.query("SELECT COALESCE(max(number) + 1, 0) FROM daftar.code", &[]).await?;
+        rows.first().map_or(Ok(0), |row| number(row, 0))
+    }
+
     async fn number_codes(
         &self,
         codes: Vec<CodeUri>,

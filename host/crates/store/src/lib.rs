@@ -293,6 +293,14 @@ pub trait Store: Send + Sync + 'static {
     /// If the store fails or a value cannot be read.
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError>;
 
+    /// Returns the number of codes in the table.
+    ///
+    /// # Errors
+    /// As [`Store::code_table`].
+    async fn code_count(&self) -> Result<u64, StoreError> {
+        Ok(self.code_table().await?.codes.len() as u64)
+    }
+
     /// Assigns numbers to unnumbered codes and vocabulary versions, durably, and returns all requested numbers, in
     /// order.
     ///

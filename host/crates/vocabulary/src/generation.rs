@@ -317,8 +317,9 @@ impl Vocabularies {
     /// Returns the active generation. A request calls this once and uses the result until it ends.
     ///
     /// If the request also reads records (a rule over columns), take the snapshot of the records first and the
-    /// generation afterwards. Then every number in the snapshot is below [`Generation::code_count`], and no existing
-    /// code is treated as nonexistent.
+    /// generation afterwards. Then every number that this process assigned to a code in the snapshot is below
+    /// [`Generation::code_count`]. A number that another process assigned may be missing for a moment: read the stored
+    /// table after the records, and extend the generation by [`Generation::with_open`].
     #[must_use]
     pub fn current(&self) -> Arc<Generation> {
         let own = self.own.as_ref().and_then(ArcSwapOption::load_full);

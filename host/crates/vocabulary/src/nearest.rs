@@ -53,6 +53,20 @@ pub(super) fn nearest<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<Conce
     found
 }
 
+impl Vocabulary {
+    /// Returns the concepts with that label in any language, ignoring case, that a new record may contain. Returns none
+    /// if the vocabulary has more than 2,000 concepts, because every label is compared.
+    pub fn labelled<'a>(&'a self, label: &str) -> impl Iterator<Item = ConceptRef<'a>> + use<'a> {
+        let wanted: Vec<char> = lower_case(label).collect();
+        let is_scanned = self.concept_count() <= LABEL_SCAN_CONCEPTS_MAX;
+        let concepts = is_scanned.then(|| self.concepts()).into_iter().flatten();
+        let has_label = move |concept: &ConceptRef<'a>| {
+            concept.labels().any(|(_, label)| lower_case(label).eq(wanted.iter().copied()))
+        };
+        concepts.filter(|concept| concept.is_usable()).filter(has_label)
+    }
+}
+
 /// Returns the concept whose code differs only in case. Letters beyond ASCII are compared unchanged.
 pub(super) fn in_other_case<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Option<ConceptRef<'a>> {
     let candidates = Walk::over(vocabulary, wanted, 0).run();
@@ -90,9 +104,13 @@ fn by_label<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> (Vec<ConceptRef<'a>
     (called_so, beginning_so)
 }
 
+fn lower_case(text: &str) -> impl Iterator<Item = char> {
+    text.chars().flat_map(char::to_lowercase)
+}
+
 /// Returns the letters of a name in the form of a code: lower case, with words joined by one separator.
 fn as_code(text: &str) -> impl Iterator<Item = char> {
-    let letters = text.chars().flat_map(char::to_lowercase);
+    let letters = lower_case(text);
     letters.map(|letter| if matches!(letter, ' ' | '-') { '_' } else { letter })
 }
 
@@ -291,6 +309,18 @@ mod tests {
         assert_eq!(codes(&nearest(&vocabulary, "never-married")), ["S"]);
         assert_eq!(codes(&nearest(&vocabulary, "wid")), ["W"]);
         assert_eq!(codes(&nearest(&vocabulary, "married")).first().map(String::as_str), Some("M"));
+    }
+
+    #[test]
+    fn labels_of_a_large_vocabulary_are_not_scanned() {
+        for (count, expected) in [(LABEL_SCAN_CONCEPTS_MAX, 1), (LABEL_SCAN_CONCEPTS_MAX + 1, 0)] {
+            let others: Vec<String> = (1..count).map(|number| format!("c{number}")).collect();
+            let others = others.iter().map(|code| (code.as_str(), code.as_str()));
+            let nurse = TestConcept::new("n", "Nurse").label("fr", "Infirmière");
+            let vocabulary = VocabularyBuilder::new("urn:test:large").concepts(others).concept(nurse).vocabulary();
+            assert_eq!(vocabulary.concept_count(), count);
+            assert_eq!(vocabulary.labelled("INFIRMIÈRE").count(), expected, "{count}");
+        }
     }
 
     #[test]

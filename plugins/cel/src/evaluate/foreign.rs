@@ -4,7 +4,7 @@ use super::{Budget, Evaluator, wrong_type};
 use crate::foreign::{self, CrateValue, Operation};
 use crate::limits::{LIST_ITEMS_MAX, TEXT_BYTES_MAX};
 use crate::span::Span;
-use crate::tree::Node;
+use crate::tree::{Kind, Node};
 use crate::value::{Evaluated, List, Unknown, Value};
 
 impl<'a> Evaluator<'a> {
@@ -35,9 +35,11 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A missing field as an empty optional value.
+    /// A missing field of a known record as an empty optional value. If the record is unknown, so is the value.
     pub(super) fn optional(&mut self, field: &'a Node) -> Evaluated<'a> {
-        let value = match self.evaluate(field) {
+        let Kind::Field { record, column, items } = &field.kind else { return Err(wrong_type(field.at)) };
+        let row = self.row(record)?;
+        let value = match self.columns.read(*column, *items, row, field.at) {
             Ok(value) => Some(self.to_crate(value, field.at)?),
             Err(reasons) if reasons.error.is_some() => return Err(reasons),
             Err(_) => None,

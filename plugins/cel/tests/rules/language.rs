@@ -59,6 +59,32 @@ fn a_field_may_be_taken_as_optional() {
 }
 
 #[test]
+fn a_field_of_an_unknown_record_is_no_empty_optional_value() {
+    let alone = person(vec![("address", Cell::Records(vec![vec![]]))]);
+    check(
+        &alone,
+        &[
+            ("me.address[0].?district.hasValue()", "no"),
+            ("me.address.exists(a, !a.?district.hasValue())", "yes"),
+            ("members[0].?dependants.hasValue()", "? index_out_of_bounds@1:8"),
+            ("!(members[0].?dependants.hasValue()) && me.active", "? me.active index_out_of_bounds@1:10"),
+        ],
+    );
+    let ambiguous = Case { members: None, ..person(vec![]) };
+    check(
+        &ambiguous,
+        &[
+            ("!members[0].?dependants.hasValue()", "? members"),
+            ("members[0].?dependants.orValue(0) == 0", "? members"),
+            ("members[0].?dependants.orValue(0) == 0 || true", "yes"),
+            ("cel.bind(m, members[0], m.?dependants.orValue(0) == 0)", "? members"),
+            ("me.address[0].?district.orValue('x') == 'x'", "? me.address"),
+            ("me.?rooms.hasValue()", "no"),
+        ],
+    );
+}
+
+#[test]
 fn names_are_given_to_parts_once() {
     check(
         &subject(),

@@ -52,6 +52,22 @@ fn subjects_are_listed_only_as_ndjson() {
 }
 
 #[test]
+fn the_form_with_the_higher_quality_is_sent() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me)"});
+    for (accept, expected) in [
+        ("application/json, application/x-ndjson;q=0.1", "application/json"),
+        ("application/json;q=0, */*", "application/x-ndjson"),
+        ("application/json, application/x-ndjson", "application/x-ndjson"),
+        ("*/*", "application/json"),
+    ] {
+        let request = client.request("POST", "/Eligibility/$preview").header("Accept", accept);
+        let response = request.json(&body).send().expect(200);
+        assert_eq!(response.header("content-type"), Some(expected), "{accept}");
+    }
+}
+
+#[test]
 fn errors_before_the_first_line_have_their_own_status() {
     let (_app, client) = register();
     for (body, status) in [

@@ -210,12 +210,12 @@ impl Importer {
             BulkRecord::Individual(draft) => {
                 let key = self.address(RecordKind::Individual, existing, &draft.details.identifiers).await?;
                 let make = |_: &IndividualView| Ok((*draft).clone());
-                edit::change::<IndividualRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+                edit::update::<IndividualRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
             BulkRecord::Group(draft) => {
                 let key = self.address(RecordKind::Group, existing, &draft.details.identifiers).await?;
                 let make = |_: &GroupView| Ok((*draft).clone());
-                edit::change::<GroupRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+                edit::update::<GroupRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
             BulkRecord::Program(details) => {
                 let before = records::by_id::<ProgramDetails>(&*registry.store, existing).await?;

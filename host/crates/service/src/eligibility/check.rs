@@ -101,7 +101,7 @@ fn checked(
     subject: Subject,
     session: &mut RuleSession,
 ) -> Result<Checked, AppError> {
-    let generation = consulted(registry, || codes_of(session.questions()))?;
+    let generation = consulted(registry, registry.vocabularies.current(), || codes_of(session.questions()))?;
     let mut diagnostics = session.warnings().to_vec();
     diagnostics.extend(diagnostics_of(&generation, session.questions()));
     diagnostics.extend(never_in_group(&generation, registry, subject, session.questions(), session.references()));
@@ -121,13 +121,13 @@ fn names(references: &[Reference]) -> Vec<String> {
 /// Prefix of the missing fact of an undefined concept group.
 const MISSING_GROUP_PREFIX: &str = "concept_group.";
 
-/// Returns the active vocabularies, with the contents of packs of open vocabularies for some codes. Called on a thread
-/// of the sandbox.
+/// Returns the vocabularies with the contents of packs of open vocabularies for some codes. Called on a thread of the
+/// sandbox.
 pub(super) fn consulted(
     registry: &Registry,
+    generation: Arc<Generation>,
     codes: impl FnOnce() -> Vec<CodeUri>,
 ) -> Result<Arc<Generation>, AppError> {
-    let generation = registry.vocabularies.current();
     if generation.has_open_vocabularies() {
         open_vocabulary::resolve_local(registry, generation, &codes())
     } else {
@@ -144,7 +144,7 @@ pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
     codes.collect()
 }
 
-/// Returns the bindings of a rule.
+/// Returns the bindings of a rule, with the texts of the codes in `with_texts` and of those that the rule names.
 ///
 /// # Errors
 /// A diagnostic for each question that names a group or code that does not exist, with its position.
@@ -164,8 +164,18 @@ pub(super) fn bindings(
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let texts = with_texts.iter().filter_map(|number| generation.code_texts(*number)).collect();
+    let mut with_texts = with_texts.clone();
+    with_texts.extend(answers.iter().filter_map(named_code));
+    let texts = with_texts.into_iter().filter_map(|number| generation.code_texts(number)).collect();
     Ok(Bindings { answers, texts })
+}
+
+/// Returns the code of the answer to `code('…')`. A rule may read its texts, also if no fact contains it.
+pub(super) fn named_code(answer: &Answer) -> Option<CodeNumber> {
+    match answer {
+        Answer::Number(number) => Some(*number),
+        Answer::Truths { .. } => None,
+    }
 }
 
 /// Returns errors for groups and codes that do not exist, and warnings for concept groups that are not set: a result
@@ -205,4 +215,27 @@ fn diagnostic(
     let PlacedQuestion { line, column, length, .. } = *placed;
     let (code, reason) = (code.to_owned(), code.to_owned());
     Diagnostic { severity, code, message, reason, parameters, line, column, length, suggestion: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_vocabulary::testing::generation;
+
+    #[test]
+    fn the_texts_of_codes_that_a_rule_names_are_bound_also_if_no_fact_contains_them() {
+        let generation = generation();
+        let uri = |text: &str| CodeUri::parse(text).unwrap();
+        let question = |question| PlacedQuestion { question, line: 1, column: 1, length: 1 };
+        let questions = [
+            question(Question::Code("urn:iso:std:iso:5218#2".to_owned())),
+            question(Question::DescendsFrom("urn:iso:std:iso:5218#1".to_owned())),
+        ];
+        let head = generation.number_of(&uri("urn:svc:vocab:relationship#head")).unwrap();
+        let bound = bindings(&generation, &questions, &BTreeSet::from([head])).unwrap();
+        let displays: BTreeSet<&str> = bound.texts.iter().map(|texts| texts.display.as_str()).collect();
+        assert_eq!(displays, BTreeSet::from(["Female", "Head of household"]));
+        let codes: Vec<Option<CodeNumber>> = bound.answers.iter().map(named_code).collect();
+        assert_eq!(codes, [generation.number_of(&uri("urn:iso:std:iso:5218#2")), None]);
+    }
 }

@@ -31,17 +31,15 @@ fn written_code(suggestion: &str) -> Option<&str> {
     inside.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-/// The URI of a code, given itself or `namespace#name` with its name in any language.
+/// The URI of a code, given itself or `namespace#name` with its name in any language. Names of a large vocabulary are
+/// not searched: one request may contain many.
 fn known(generation: &Generation, text: &str) -> Option<String> {
     let (namespace, name) = text.split_once('#')?;
     if let Some(concept) = CodeUri::parse(text).ok().and_then(|uri| generation.check_code(&uri).ok()) {
         return Some(concept.uri_text());
     }
     let vocabulary = generation.vocabularies().find(|vocabulary| vocabulary.namespace().as_str() == namespace)?;
-    let wanted = name.trim().to_lowercase();
-    let mut named = vocabulary
-        .concepts()
-        .filter(|concept| concept.is_usable() && concept.labels().any(|(_, label)| label.to_lowercase() == wanted));
+    let mut named = vocabulary.labelled(name.trim());
     // A name of two codes identifies none.
     let found = named.next()?;
     named.next().is_none().then(|| found.uri_text())

@@ -44,7 +44,7 @@ use daftar_domain::hexadecimal;
 use daftar_domain::record::VersionId;
 use daftar_domain::vocabulary::Selection;
 use daftar_sandbox::RuleSession;
-use daftar_vocabulary::Generation;
+use daftar_vocabulary::{Generation, Vocabulary};
 
 /// Maximum number of records that one decision names.
 pub const VERSIONS_MAX: usize = 50_000;
@@ -56,7 +56,8 @@ pub struct UsedVocabulary {
     pub namespace: String,
     /// Its version, as its publisher names it.
     pub version: String,
-    /// Digest of its contents, local codes included.
+    /// Digest of its contents, local codes included. Of an open vocabulary also of the file of its pack, which resolves
+    /// the codes that the vocabulary does not list.
     pub digest: String,
 }
 
@@ -209,10 +210,19 @@ fn vocabularies(
         Some(UsedVocabulary {
             namespace: namespace.clone(),
             version: vocabulary.description().version.clone(),
-            digest: format!("sha256:{}", vocabulary.digest()),
+            digest: vocabulary_digest(generation, vocabulary),
         })
     });
     installed.collect()
+}
+
+/// Returns the digest of everything that determines the codes of a vocabulary.
+fn vocabulary_digest(generation: &Generation, vocabulary: &Vocabulary) -> String {
+    let resolver = generation.pack_of(vocabulary.namespace()).filter(|_| vocabulary.description().is_open);
+    match resolver {
+        Some(pack) => text_digest(&format!("{OPEN_PREFIX}\n{}\n{}", vocabulary.digest(), pack.digest)),
+        None => format!("sha256:{}", vocabulary.digest()),
+    }
 }
 
 /// Returns the digest of the concept groups that a rule names.
@@ -227,11 +237,17 @@ fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> Stri
 /// Returns the digest of an expression.
 #[must_use]
 pub fn expression_digest(expression: &str) -> String {
-    format!("sha256:{}", hexadecimal::encode(&Sha256::digest(expression.as_bytes())))
+    text_digest(expression)
+}
+
+fn text_digest(text: &str) -> String {
+    format!("sha256:{}", hexadecimal::encode(&Sha256::digest(text.as_bytes())))
 }
 
 /// Type and version of the signed content.
 const PREFIX: &str = "daftar decision 1";
+/// Type and version of the text whose digest identifies an open vocabulary and its pack.
+const OPEN_PREFIX: &str = "daftar open vocabulary 1";
 
 /// Seals the decisions of one recipient, and verifies the decisions that it sends back.
 #[derive(Debug, Clone)]
@@ -330,6 +346,8 @@ pub fn not_authentic() -> AppError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daftar_vocabulary::testing::{VocabularyBuilder, origin, table_of};
+    use daftar_vocabulary::{GenerationBuilder, PackOrigin};
 
     pub(super) fn decision() -> Decision {
         let vocabulary = |namespace: &str| UsedVocabulary {
@@ -347,6 +365,23 @@ mod tests {
             versions: BTreeMap::from([("Individual/a|1".to_owned(), VersionId::FIRST)]),
             is_by_consent: false,
         }
+    }
+
+    #[test]
+    fn the_digest_of_an_open_vocabulary_covers_the_file_of_its_pack() {
+        let digest = |is_open: bool, file: &str| {
+            let mut contents = VocabularyBuilder::new("urn:x").concepts([("a", "A")]).pack();
+            contents.vocabularies[0].0.is_open = is_open;
+            let mut builder = GenerationBuilder::new();
+            let origin = PackOrigin { digest: file.to_owned(), ..origin("x") };
+            builder.add(origin, &daftar_vocabulary::check(contents).unwrap()).unwrap();
+            let generation = builder.build(table_of(&builder)).unwrap();
+            vocabulary_digest(&generation, generation.vocabularies().next().unwrap())
+        };
+        assert_eq!(digest(false, "sha256:1"), digest(false, "sha256:2"), "its pack lists every code");
+        assert_eq!(digest(true, "sha256:1"), digest(true, "sha256:1"));
+        assert_ne!(digest(true, "sha256:1"), digest(true, "sha256:2"));
+        assert!(digest(true, "sha256:1").starts_with("sha256:"));
     }
 
     fn complaint(change: impl FnOnce(&mut Decision)) -> Option<String> {

@@ -18,10 +18,10 @@ use super::evidence::{Content, EngineFacts};
 use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
 use super::failure::{Failure, RequestIdentity, budget_problem, engine_error, refused, unless_exhausted};
 use super::layout;
-use super::load::Needs;
+use super::load::{Loaded, Needs};
 use super::schema::{self, ROLE_PATH, schema};
 use crate::registry::Registry;
-use crate::{audit, subjects};
+use crate::{audit, open_vocabulary, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::code::CodeNumber;
@@ -258,7 +258,7 @@ impl Evaluation {
         // The vocabularies are read after the records, so that they contain codes that were published and recorded in
         // the meantime. Inline records are resolved with the same generation, which also contains the codes of open
         // vocabularies that only they or the rule name.
-        let generation = self.consulted(session.questions())?;
+        let generation = self.consulted(runtime, &loaded, (&references, session.questions()))?;
         let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let decision = self.decision(session, &generation, loaded.reads.versions);
@@ -334,12 +334,41 @@ impl Evaluation {
 
     /// Returns the active vocabularies, with the contents of packs of open vocabularies for the codes of inline records
     /// and of the rule.
-    fn consulted(&self, questions: &[PlacedQuestion]) -> Result<Arc<Generation>, AppError> {
-        check::consulted(&self.registry, || {
+    fn consulted(
+        &self,
+        runtime: &tokio::runtime::Handle,
+        loaded: &Loaded,
+        (references, questions): (&[Reference], &[PlacedQuestion]),
+    ) -> Result<Arc<Generation>, AppError> {
+        let active = self.active_for(runtime, loaded, references)?;
+        check::consulted(&self.registry, active, || {
             let mut codes = inline_codes(&self.request.subjects);
             codes.extend(codes_of(questions));
             codes
         })
+    }
+
+    /// Returns the active vocabularies, with every code that the rule reads: another server may have numbered a code that
+    /// is not active here yet.
+    fn active_for(
+        &self,
+        runtime: &tokio::runtime::Handle,
+        loaded: &Loaded,
+        references: &[Reference],
+    ) -> Result<Arc<Generation>, AppError> {
+        let active = self.registry.vocabularies.current();
+        let facts: Vec<&SubjectFacts> = loaded.stored.values().filter_map(|facts| facts.as_ref().ok()).collect();
+        let is_new = |number: &CodeNumber| number.0 as usize >= active.code_count();
+        if !facts.iter().any(|facts| facts.codes().iter().any(is_new)) {
+            return Ok(active);
+        }
+        let read = layout::batch(&self.schema, references, &facts, days_since_epoch(self.as_of))?;
+        let new: BTreeSet<CodeNumber> = layout::codes(&read).into_iter().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(active);
+        }
+        let stored = runtime.block_on(self.registry.store.code_table())?;
+        open_vocabulary::with_codes_of_records(&self.registry, active, &stored, new)
     }
 
     fn decision(

@@ -8,7 +8,7 @@ use crate::codes::{self, Held, resolve};
 use crate::edit;
 use crate::program_membership::MembershipView;
 use crate::visibility::Seen;
-use daftar_domain::code::{CodeUri, CodedValue};
+use daftar_domain::code::{CodeNumber, CodeUri, CodedValue};
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::GroupDetails;
@@ -72,6 +72,34 @@ pub(super) struct SubjectFacts {
     pub members: Option<Vec<PersonInHousehold>>,
     /// Its memberships in programs, possibly none; `None` if they are unknown.
     pub programs: Option<Vec<MembershipFact>>,
+}
+
+impl SubjectFacts {
+    /// Returns the numbers of all codes in the facts.
+    pub fn codes(&self) -> Vec<CodeNumber> {
+        let mut codes = Vec::new();
+        match &self.me {
+            Me::Person(person) => person.add_codes(&mut codes),
+            Me::Group(group) => codes.extend(codes_in(group.details())),
+        }
+        self.members.iter().flatten().for_each(|member| member.add_codes(&mut codes));
+        for membership in self.programs.iter().flatten() {
+            codes.extend(membership.values.codes(FIELDS).into_iter().map(|(_, code)| code.number));
+        }
+        codes
+    }
+}
+
+impl PersonInHousehold {
+    fn add_codes(&self, codes: &mut Vec<CodeNumber>) {
+        codes.extend(codes_in(self.person.details()));
+        codes.extend(self.role.map(|role| role.number));
+    }
+}
+
+fn codes_in<T: RecordType>(details: &Fields<T>) -> impl Iterator<Item = CodeNumber> {
+    let codes = details.every_code().into_iter().map(|(_, code)| code);
+    codes.chain(details.extension.codes()).map(|code| code.number)
 }
 
 /// The facts of one membership that a rule may read.
@@ -248,6 +276,7 @@ pub(super) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daftar_domain::code::EditionNumber;
     use daftar_domain::individual::GENDER;
     use daftar_vocabulary::testing::generation;
 
@@ -262,6 +291,21 @@ mod tests {
             members,
             programs: None,
         }))
+    }
+
+    #[test]
+    fn the_codes_of_facts_include_those_of_members_and_roles() {
+        let coded = |number| CodedValue { number: CodeNumber(number), edition: EditionNumber(0) };
+        let person = |gender, role| {
+            let details: IndividualDetails = IndividualDetails::default().with(GENDER, coded(gender));
+            PersonInHousehold { person: Known::Inline(Box::new(details)), role: Some(coded(role)) }
+        };
+        let facts = SubjectFacts {
+            me: Me::Person(person(1, 2)),
+            members: Some(vec![person(3, 4)]),
+            programs: Some(Vec::new()),
+        };
+        assert_eq!(facts.codes(), [1, 2, 3, 4].map(CodeNumber));
     }
 
     #[test]

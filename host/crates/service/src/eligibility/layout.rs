@@ -63,13 +63,21 @@ pub(super) fn codes_with_texts(references: &[Reference], batch: &Batch) -> BTree
             column.space == reference.space && (column.path == reference.path || column.path == items)
         };
         for column in batch.columns.iter().filter(of_reference) {
-            if let ColumnValues::Codes(codes) = &column.values {
-                let valid = codes.iter().enumerate().filter(|(row, _)| bit(&column.valid, *row));
-                numbers.extend(valid.map(|(_, code)| CodeNumber(*code)));
-            }
+            numbers.extend(codes_in(column));
         }
     }
     numbers
+}
+
+/// Returns the numbers of all codes in the columns.
+pub(super) fn codes(batch: &Batch) -> BTreeSet<CodeNumber> {
+    batch.columns.iter().flat_map(codes_in).collect()
+}
+
+fn codes_in(column: &Column) -> impl Iterator<Item = CodeNumber> {
+    let codes: &[u32] = if let ColumnValues::Codes(codes) = &column.values { codes } else { &[] };
+    let valid = codes.iter().enumerate().filter(|(row, _)| bit(&column.valid, *row));
+    valid.map(|(_, code)| CodeNumber(*code))
 }
 
 fn subject_row(subject: &SubjectFacts) -> Row<'_> {

@@ -49,7 +49,7 @@ use super::failure::{Failure, RequestIdentity, engine_error, refused, unless_exh
 use super::load::household_code;
 use super::schema::{self, missing_scope, schema};
 use crate::registry::Registry;
-use crate::{group, individual, search, visibility};
+use crate::{group, individual, open_vocabulary, search, visibility};
 use daftar_domain::audit::Actor;
 use daftar_domain::calendar::{date_from_days, days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
@@ -204,6 +204,9 @@ impl Inquiry {
             idle: Some(idle.clone()),
         };
         let own_engine = Arc::clone(engine);
+        // The vocabularies are read after the snapshot, so that they contain codes that were published and recorded in
+        // the meantime, also by other servers.
+        let stored = open_vocabulary::numbered_elsewhere(&registry).await?;
         let described = move |session: &mut RuleSession| {
             schema::check_stored(&ctx, question.kind, session.references())?;
             let compared = question.compare.as_deref();
@@ -213,9 +216,12 @@ impl Inquiry {
                 None => session.references().to_vec(),
                 Some(compared) => compared.all_references(),
             };
-            // The vocabularies are read after the snapshot, so that they contain codes that were published and recorded
-            // in the meantime.
-            let generation = check::consulted(&registry, || {
+            let active = registry.vocabularies.current();
+            let active = match &stored {
+                Some(stored) => open_vocabulary::with_stored_numbers(&registry, active, stored)?,
+                None => active,
+            };
+            let generation = check::consulted(&registry, active, || {
                 let codes = codes_of(session.questions()).into_iter();
                 codes.chain(session.compared().into_iter().flat_map(|rule| codes_of(rule.questions()))).collect()
             })?;

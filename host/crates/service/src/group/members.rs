@@ -44,11 +44,33 @@ pub enum MemberChange {
         individual: IdentifierKey,
         /// The new role; `Some(None)` removes it.
         role: Option<Option<CodeUri>>,
-        /// The new period; `Some(None)` removes it.
-        period: Option<Option<Period>>,
+        /// The days of the period that change.
+        period: PeriodChange,
         /// True if the membership is suspended.
         is_inactive: Option<bool>,
     },
+}
+
+/// The change of a period: of each day its new value, `Some(None)` removes it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PeriodChange {
+    /// The first day.
+    pub start: Option<Option<Date>>,
+    /// The last day.
+    pub end: Option<Option<Date>>,
+}
+
+impl PeriodChange {
+    /// The period after the change, if it has a day.
+    fn of(self, before: Option<Period>, problems: &mut Vec<FieldProblem>) -> Option<Period> {
+        let before = before.unwrap_or(Period { start: None, end: None });
+        let after = Period { start: self.start.unwrap_or(before.start), end: self.end.unwrap_or(before.end) };
+        if after.start.zip(after.end).is_some_and(|(start, end)| end < start) {
+            let message = "the end must not be before the start";
+            problems.push(FieldProblem::new("period.end", "invalid_period", message));
+        }
+        (after != Period { start: None, end: None }).then_some(after)
+    }
 }
 
 impl MemberChange {
@@ -149,7 +171,8 @@ async fn change_member_once(
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
-    edit::write::<GroupRecord>(ctx, registry, languages, (&before, details, fields), (None, None), entry).await
+    let written = edit::write::<GroupRecord>(ctx, registry, (&before, details, fields), (None, None), entry).await?;
+    GroupRecord::written_view(ctx, registry, languages, written).await
 }
 
 /// Changes the member list for a client that reads these fields of the group, and returns the changed membership.
@@ -229,7 +252,7 @@ fn apply(
             let at = place_of(members, individual, today).ok_or_else(no_such_member)?;
             let Some(member) = members.get_mut(at) else { return Err(no_such_member()) };
             member.role = role.unwrap_or(member.role);
-            member.period = period.unwrap_or(member.period);
+            member.period = period.of(member.period, problems);
             member.is_inactive = is_inactive.unwrap_or(member.is_inactive);
             Ok(Some(at))
         }

@@ -316,7 +316,8 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
         for older in present.filter(|older| older.namespace() == newer.namespace()) {
             // Unlisted codes of an open vocabulary are resolved by its pack.
             if !newer.description().is_open {
-                settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
+                let gone = not_stored(older.namespace(), older.gone_in(newer), deployment);
+                settings.extend(parts(older.namespace(), gone, deployment));
             }
             if older.description().version != newer.description().version {
                 settings.extend(whole(older));
@@ -328,7 +329,8 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
 }
 
 /// Codes to retain of removed vocabularies: the codes in records (`held`), or with local codes below them, and
-/// their ancestors.
+/// their ancestors. A code that was retained of an earlier version is retained again if the removed version contains it
+/// itself.
 pub(super) fn of_removed(
     vocabularies: &[Arc<Vocabulary>],
     deployment: &Deployment,
@@ -339,11 +341,20 @@ pub(super) fn of_removed(
     for vocabulary in vocabularies {
         let namespace = vocabulary.namespace();
         let retained: BTreeSet<&Code> = deployment.retained_of(namespace).map(|concept| &concept.code).collect();
-        let concepts = needed(vocabulary, deployment, generation, held);
-        let new = concepts.into_iter().filter(|concept| !retained.contains(&concept.code)).collect();
-        settings.extend(parts(namespace, new, deployment));
+        let is_own = |code: &Code| vocabulary.find(code.as_str()).is_some_and(|concept| !concept.is_only_retained());
+        let mut new = needed(vocabulary, deployment, generation, held);
+        new.retain(|concept| is_own(&concept.code) || !retained.contains(&concept.code));
+        settings.extend(parts(namespace, not_stored(namespace, new, deployment), deployment));
     }
     settings
+}
+
+/// The codes without those that the last stored part with them describes in the same way.
+fn not_stored(namespace: &Namespace, mut concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Concept> {
+    let stored = deployment.retained_of(namespace).map(|concept| (&concept.code, concept));
+    let last: BTreeMap<&Code, &Concept> = stored.collect();
+    concepts.retain(|concept| last.get(&concept.code).copied() != Some(concept));
+    concepts
 }
 
 /// The decision when these settings are added.
@@ -518,6 +529,70 @@ mod tests {
         let settings = whole(longer);
         let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };
         assert_eq!(earlier.concepts.len(), 2, "without the retained codes");
+    }
+
+    /// A version with the code `a` and other codes with their labels, and with the retained codes.
+    fn version(version: &str, others: &[(&str, &str)], deployment: &Deployment) -> CheckedPack {
+        let concepts = [("a", "A")].into_iter().chain(others.iter().copied());
+        let contents = VocabularyBuilder::new("urn:x").version(version).concepts(concepts).pack();
+        daftar_vocabulary::check(contents).unwrap().with_retained(deployment)
+    }
+
+    /// The label of a code, and the last version that contained it if it is retained.
+    fn described(pack: &CheckedPack, code: &str) -> Option<(String, Option<String>)> {
+        let concept = pack.vocabularies().first()?.find(code)?;
+        Some((concept.default_label().to_owned(), concept.property("last_version").map(str::to_owned)))
+    }
+
+    fn retained_parts(deployment: &Deployment) -> usize {
+        deployment.retained_parts_of(&Namespace::parse("urn:x").unwrap()).count()
+    }
+
+    #[test]
+    fn a_code_that_is_removed_again_is_retained_with_its_last_description() {
+        let (mut packs, mut deployment) = (Packs::new(), Deployment::default());
+        for (number, others, label, last, parts) in [
+            ("1", Some("First"), "First", None, 0),
+            ("2", None, "First", Some("1"), 1),
+            ("3", Some("Third"), "Third", None, 1),
+            ("4", None, "Third", Some("3"), 2),
+            ("5", None, "Third", Some("3"), 2),
+            // Back, and forth again: the same description is not stored twice.
+            ("3", Some("Third"), "Third", None, 2),
+            ("4", None, "Third", Some("3"), 2),
+        ] {
+            let others: Vec<(&str, &str)> = others.map(|label| ("x", label)).into_iter().collect();
+            let new = version(number, &others, &deployment);
+            deployment = of_replaced(&packs, &new, &deployment).1;
+            let new = new.with_retained(&deployment);
+            let expected = (label.to_owned(), last.map(str::to_owned));
+            assert_eq!((described(&new, "x"), retained_parts(&deployment)), (Some(expected), parts), "{number}");
+            packs = Packs::from([(PluginName::parse("x").unwrap(), (origin("x"), Arc::new(new)))]);
+        }
+    }
+
+    #[test]
+    fn a_removed_vocabulary_replaces_the_retained_description_of_a_code_that_it_contains_itself() {
+        let first = version("1", &[("x", "First")], &Deployment::default());
+        let packs = Packs::from([(PluginName::parse("x").unwrap(), (origin("x"), Arc::new(first)))]);
+        let without = version("2", &[], &Deployment::default());
+        let (_, deployment) = of_replaced(&packs, &without, &Deployment::default());
+        let contents = VocabularyBuilder::new("urn:x").version("3").concepts([("a", "A"), ("x", "Third")]).pack();
+        let generation = daftar_vocabulary::testing::generation_of([contents]);
+        let used = generation.number_of(&daftar_domain::code::CodeUri::parse("urn:x#x").unwrap()).unwrap();
+        let held = BTreeMap::from([(used, 1)]);
+        let removed = |pack: &CheckedPack, deployment: &Deployment| {
+            let settings = of_removed(pack.vocabularies(), deployment, &generation, &held);
+            Deployment::clone(&joined(deployment, &settings))
+        };
+        let without = without.with_retained(&deployment);
+        assert_eq!(removed(&without, &deployment), deployment, "it contains the code only as retained");
+        let third = version("3", &[("x", "Third")], &deployment);
+        let deployment = removed(&third, &deployment);
+        let again = version("4", &[], &deployment);
+        let expected = Some(("Third".to_owned(), Some("3".to_owned())));
+        assert_eq!((described(&again, "x"), retained_parts(&deployment)), (expected, 2));
+        assert_eq!(removed(&third, &deployment), deployment, "the same description is not stored twice");
     }
 
     #[test]

@@ -84,13 +84,20 @@ impl Index {
         Ok(Self { installed, places, slots, table, open: HashMap::new() })
     }
 
-    /// Returns the index with further codes of open vocabularies, and a table with their numbers.
+    /// Returns the index with further codes of open vocabularies, and a table with their numbers. A further code in the
+    /// table without a concept is known by its name only: another server numbered it.
     pub(super) fn with_open(&self, grown: HashMap<Namespace, OpenConcepts>, table: Arc<CodeTable>) -> Self {
         let mut open = self.open.clone();
         open.extend(grown);
         let mut installed = self.installed.clone();
         for one in &mut installed {
-            let Some(open) = open.get(one.vocabulary.namespace()) else { continue };
+            let namespace = one.vocabulary.namespace();
+            if table.code_count() > self.table.code_count() {
+                let numbers = table.numbers_in(namespace).iter();
+                let new = numbers.filter(|number| self.table.name(**number).is_none());
+                one.unknown_codes.extend(new.map(|number| number.0));
+            }
+            let Some(open) = open.get(namespace) else { continue };
             let is_known =
                 |number: u32| table.name(CodeNumber(number)).is_some_and(|(_, code)| open.find(code).is_some());
             one.unknown_codes = one.unknown_codes.iter().filter(|number| !is_known(*number)).collect();
@@ -186,11 +193,11 @@ impl Index {
         }
     }
 
-    /// Returns the numbers of the local codes that specialize a code, directly or indirectly.
+    /// Returns the numbers of the local codes that specialize a code, directly or through other local codes.
     pub(super) fn local_below<'a>(&'a self, uri: &CodeUri) -> impl Iterator<Item = u32> + use<'a> {
         let found = self.concept_of(uri).filter(|(installed, _)| installed.vocabulary.has_local());
         found.into_iter().flat_map(|(installed, concept)| {
-            let local = concept.descendants().filter(|one| one.is_local());
+            let local = local_below(concept).into_iter();
             local.filter_map(|one| self.number(installed, one)).map(|number| number.0)
         })
     }
@@ -202,4 +209,16 @@ impl Index {
         known.unknown -= &known.yes;
         known
     }
+}
+
+/// Returns the local codes below a concept, without those below another code of its pack.
+fn local_below(concept: ConceptRef<'_>) -> Vec<ConceptRef<'_>> {
+    let mut found: Vec<ConceptRef<'_>> = concept.children().filter(|child| child.is_local()).collect();
+    let mut visited = 0;
+    // A local code specializes one code, so no code is found twice.
+    while let Some(local) = found.get(visited).copied() {
+        visited += 1;
+        found.extend(local.children().filter(|child| child.is_local()));
+    }
+    found
 }

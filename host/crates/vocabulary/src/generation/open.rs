@@ -82,6 +82,14 @@ impl Generation {
         numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.needs_lookup(uri)).collect()
     }
 
+    /// Returns true if a numbered code of an open vocabulary has neither a concept nor an error of its pack: another
+    /// server numbered it, or its pack did not respond.
+    #[must_use]
+    pub fn has_unresolved_codes(&self) -> bool {
+        let mut open = self.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
+        open.any(|vocabulary| !self.unrequested(vocabulary.namespace()).is_empty())
+    }
+
     /// Maps two concepts of one vocabulary to one hierarchy, so that they can be compared. A listed concept of an open
     /// vocabulary is replaced by its counterpart in the hierarchy with the resolved codes.
     #[must_use]
@@ -101,8 +109,8 @@ impl Generation {
     /// Returns the generation with resolved concepts, under the same digest.
     ///
     /// If `table` is `Some`, it provides the numbers of the codes, and the generation may be published. Otherwise codes
-    /// get numbers after the last one, valid for one request: a record that was read before cannot contain them, and
-    /// they are never stored.
+    /// get numbers after the last one, valid for one request: a record that was read before cannot contain them if this
+    /// generation has every number in it, and they are never stored.
     ///
     /// # Errors
     /// Returns an error if a response of a pack is invalid.

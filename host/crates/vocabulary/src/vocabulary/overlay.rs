@@ -66,10 +66,15 @@ impl ConceptRef<'_> {
 
 impl Vocabulary {
     /// Returns the codes of this version that `newer` lacks, in their retained form: inactive, with the last version
-    /// that contained them.
+    /// that contained them. A code that `newer` contains only as retained of an earlier version is included, because
+    /// this version describes it.
     #[must_use]
     pub fn gone_in(&self, newer: &Self) -> Vec<Concept> {
-        let gone = self.concepts().filter(|concept| newer.find(concept.code()).is_none() && !concept.is_local());
+        let is_gone = |concept: &ConceptRef<'_>| match newer.find(concept.code()) {
+            None => true,
+            Some(found) => found.is_only_retained() && !concept.is_only_retained(),
+        };
+        let gone = self.concepts().filter(|concept| !concept.is_local() && is_gone(concept));
         gone.filter_map(|concept| self.retained(concept)).collect()
     }
 
@@ -94,15 +99,18 @@ impl Vocabulary {
         Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
     }
 
-    /// Returns the vocabulary with codes of earlier versions; `None` if it contains all of them itself.
+    /// Returns the vocabulary with codes of earlier versions; the last description of a code replaces the earlier ones.
+    /// Returns `None` if the vocabulary contains all of them itself.
     #[must_use]
     pub(crate) fn with_retained<'a>(&self, retained: impl Iterator<Item = &'a Concept>) -> Option<Self> {
-        let own = self.codes.len();
+        let is_own = |code: &Code| self.find(code.as_str()).is_some_and(|own| !own.is_only_retained());
         let mut concepts = self.by_code();
-        for concept in retained {
-            concepts.entry(concept.code.clone()).or_insert_with(|| concept.clone());
+        let mut is_changed = false;
+        for concept in retained.filter(|concept| !is_own(&concept.code)) {
+            let before = concepts.insert(concept.code.clone(), concept.clone());
+            is_changed |= before.as_ref() != Some(concept);
         }
-        if concepts.len() == own {
+        if !is_changed {
             return None;
         }
         drop_dangling(&mut concepts);
@@ -111,7 +119,7 @@ impl Vocabulary {
             // without parents.
             let mut concepts = concepts.clone();
             for (code, concept) in &mut concepts {
-                if self.find(code.as_str()).is_none() {
+                if !is_own(code) {
                     concept.parents.clear();
                 }
             }

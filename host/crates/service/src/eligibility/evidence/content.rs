@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::eligibility::check::named_code;
 use crate::eligibility::evaluate::EvaluateRequest;
 use crate::eligibility::layout::bit;
 use daftar_domain::calendar::date_from_days;
@@ -228,10 +229,7 @@ impl From<&Field> for EvidenceField {
 
 /// Returns the numbers of all codes in facts, and of those that the rule names.
 fn numbers(questions: &[(Question, Answer)], batches: &[Batch]) -> BTreeSet<CodeNumber> {
-    let named = questions.iter().filter_map(|(_, answer)| match answer {
-        Answer::Number(number) => Some(*number),
-        Answer::Truths { .. } => None,
-    });
+    let named = questions.iter().filter_map(|(_, answer)| named_code(answer));
     let mut numbers: BTreeSet<CodeNumber> = named.collect();
     for column in batches.iter().flat_map(|batch| &batch.columns) {
         if let ColumnValues::Codes(codes) = &column.values {

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use serde_json::Value;
 
 use super::content::{Content, EvidenceQuestion, EvidenceSubject, QuestionKind};
+use crate::eligibility::check::named_code;
 use crate::eligibility::decision::expression_digest;
 use crate::eligibility::evaluate::{ExplainedOutcome, SubjectResult, explained};
 use crate::eligibility::failure::Failure;
@@ -126,8 +127,8 @@ impl Inputs {
     /// Evaluates the subjects one by one.
     pub(in crate::eligibility) fn decide(&self, session: &mut RuleSession) -> Result<Vec<ExplainedOutcome>, Failure> {
         let references = session.references().to_vec();
-        let with_texts: BTreeSet<CodeNumber> =
-            self.batches.iter().flat_map(|batch| codes_with_texts(&references, batch)).collect();
+        let mut with_texts: BTreeSet<CodeNumber> = self.answers.iter().filter_map(named_code).collect();
+        with_texts.extend(self.batches.iter().flat_map(|batch| codes_with_texts(&references, batch)));
         let texts = self.codes.iter().filter(|code| with_texts.contains(&code.number)).cloned().collect();
         session.bind(&Bindings { answers: self.answers.clone(), texts })?;
         let (mut decided, mut parts) = (Vec::with_capacity(self.batches.len()), 0);

@@ -2,6 +2,10 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::testing::{builder_of, concept_group, generation_of, registry_pack, table_of};
+use daftar_domain::code::Code;
+use daftar_domain::deployment::{Deployment, Setting};
+use daftar_domain::local_code::{LocalCode, LocalOrigin, LocalStanding};
+use daftar_domain::vocabulary::LocalizedText;
 
 fn codes(generation: &Generation, numbers: impl Iterator<Item = CodeNumber>) -> Vec<String> {
     let mut codes: Vec<String> = numbers.map(|number| generation.table().name(number).unwrap().1.to_owned()).collect();
@@ -60,6 +64,34 @@ fn a_code_alone_needs_no_vocabulary() {
     without.define(group);
     let generation = without.build(table).unwrap();
     assert_eq!((members(&generation, "growers"), undecided(&generation, "growers").len()), (vec!["611".to_owned()], 0));
+}
+
+/// Returns an active local code of occupations that specializes another code.
+fn local(code: &str, specialises: &str) -> Setting {
+    Setting::LocalCode(LocalCode {
+        uri: uri(&format!("urn:ilo:isco-08#{code}")),
+        origin: LocalOrigin::Deployment,
+        specialises: Some(Code::parse(specialises).unwrap()),
+        labels: vec![LocalizedText { language: "en".to_owned(), value: code.to_owned() }],
+        reference: None,
+        id_type: None,
+        standing: LocalStanding::Active,
+        created_at: Default::default(),
+        updated_at: Default::default(),
+    })
+}
+
+#[test]
+fn a_code_alone_includes_its_local_codes_and_not_those_of_other_codes_below_it() {
+    let farmers = concept_group("farmers", &["urn:ilo:isco-08#61"], &[]);
+    let mut contents = with_groups(occupations(), [farmers]);
+    contents.vocabularies[0].0.is_extensible = true;
+    let mut builder = builder_of([contents]);
+    let local = [("own", "61"), ("own_small", "own"), ("rice", "611"), ("rice_small", "rice")]
+        .map(|(code, specialises)| local(code, specialises));
+    builder.deploy(&Deployment::of(local));
+    let generation = builder.build(table_of(&builder)).unwrap();
+    assert_eq!(members(&generation, "farmers"), ["61", "own", "own_small"]);
 }
 
 #[test]

@@ -118,6 +118,31 @@ fn numbers_of_one_request_lie_past_the_last_one_that_was_given() {
 }
 
 #[test]
+fn a_code_that_another_server_numbered_is_unknown_until_its_pack_resolves_it() {
+    let before = generation();
+    let table = Arc::new(before.table().with_codes(&[uri("a-b"), uri("z")]).unwrap());
+    let below_a = |generation: &Generation| {
+        let answer = generation.answer(&Question::DescendsFrom(uri("a").to_string())).unwrap();
+        let Answer::Truths { truths, .. } = answer else { panic!("{answer:?}") };
+        truths
+    };
+    let resolve = |generation: &Generation, code: &str| {
+        let codes_of_packs = OpenCodes::new(Arc::new(Tags::default()));
+        codes_of_packs.look_up(generation, &[uri(code)], CallingThread::MayWait).unwrap()
+    };
+    let longer = before.with_open(&[], Some(Arc::clone(&table))).unwrap();
+    assert_eq!(below_a(&longer), [Truth::Yes, Truth::Unknown, Truth::Unknown]);
+    let known = longer.with_open(&resolve(&longer, "a-b"), Some(Arc::clone(&table))).unwrap();
+    assert_eq!(below_a(&known), [Truth::Yes, Truth::Yes, Truth::Unknown]);
+    let resolved = known.with_open(&resolve(&known, "z"), Some(table)).unwrap();
+    assert_eq!(below_a(&resolved), [Truth::Yes, Truth::Yes, Truth::No]);
+    let are_unresolved = [&before, &longer, &known, &resolved].map(Generation::has_unresolved_codes);
+    assert_eq!(are_unresolved, [false, true, true, false]);
+    let requested = known.with_open(&resolve(&known, "a-c"), None).unwrap();
+    assert_eq!(requested.number_of(&uri("a-c")), Some(CodeNumber(3)), "its number is not that of a stored code");
+}
+
+#[test]
 fn codes_that_records_hold_are_asked_for_when_a_pack_is_published() {
     let before = generation();
     let table = Arc::new(before.table().with_codes(&[uri("a-b-c")]).unwrap());
