@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use self::output_file::OutputFile;
 use super::admin_client::{AdminClient, Payload};
+use super::error::ErrorKind;
 use super::table::{Mapping, MappingText};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
@@ -57,8 +58,8 @@ pub struct ExportArgs {
     /// With `meta`: an import with --on-existing update replaces these versions alone
     #[arg(long)]
     with_meta: bool,
-    /// Resume an interrupted export to this file
-    #[arg(long)]
+    /// Resume an interrupted export to this file; not with --filter
+    #[arg(long, conflicts_with = "filter")]
     resume: bool,
 }
 
@@ -76,25 +77,18 @@ fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(),
     let table = table_of(args, path)?;
     let query = query(args, table.is_some())?;
     // An export resumes only with the same options.
-    let requested = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
+    let options = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
+    // A search that runs again may find other individuals.
+    let requested = FileRequest { query: &query, table: table.as_ref(), can_resume: args.filter.is_empty() };
     // First: without a server or folder, no file is created.
     let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
-        let mut file = OutputFile::open(path, &requested, args.resume)?;
+        let mut file = OutputFile::open(path, &options, args.resume)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        let received = receive(admin, &query, table.as_ref(), &mut file, &bar);
+        let received = receive(admin, &requested, &mut file, &bar);
         bar.finish_and_clear();
         match received {
             Ok(as_of) => Ok((file, as_of)),
-            Err(error) if file.has_begun() => {
-                let path = path.display();
-                Err(error.with(format_args!(
-                    "the written part is kept: `daftar export --resume {path}` resumes, with the same other options"
-                )))
-            }
-            Err(error) => {
-                file.discard();
-                Err(error)
-            }
+            Err(error) => Err(interrupted(error, &requested, file, path)),
         }
     })?;
     let records = file.progress.records;
@@ -103,6 +97,32 @@ fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(),
     let body = json!({"records": records, "as_of": as_of, "sha256": digest, "file": path.to_string()});
     output::done(global, &body, format_args!("{records} records as of {as_of} in `{path}`, sha256 {digest}"));
     Ok(())
+}
+
+/// A requested export to one file.
+struct FileRequest<'a> {
+    /// The parameters of the request.
+    query: &'a str,
+    /// The form of the records; lines of JSON if there is none.
+    table: Option<&'a TableWriter>,
+    /// True if the export resumes after an interruption.
+    can_resume: bool,
+}
+
+/// Returns the error of an incomplete export with the next step. The written part is removed if no export resumes it.
+fn interrupted(error: CliError, requested: &FileRequest<'_>, file: OutputFile, path: &Path) -> CliError {
+    // A record that the mapping cannot write is in a resumed export, too.
+    if file.has_begun() && error.kind != ErrorKind::Input {
+        return error.with(format_args!(
+            "the written part is kept: `daftar export --resume {}` resumes, with the same other options",
+            path.display()
+        ));
+    }
+    file.discard();
+    if requested.can_resume || error.kind != ErrorKind::Unavailable {
+        return error;
+    }
+    error.with("an export with --filter does not resume, and the written part is removed: start it again")
 }
 
 fn table_of(args: &ExportArgs, file: &Path) -> Result<Option<TableWriter>, CliError> {
@@ -142,12 +162,12 @@ fn query(args: &ExportArgs, is_table: bool) -> Result<String, CliError> {
 /// Writes the received records; returns the timestamp of the snapshot.
 fn receive(
     admin: &AdminClient,
-    query: &str,
-    table: Option<&TableWriter>,
+    requested: &FileRequest<'_>,
     file: &mut OutputFile,
     bar: &ProgressBar,
 ) -> Result<String, CliError> {
-    let mut path = format!("/export?{query}");
+    let table = requested.table;
+    let mut path = format!("/export?{}", requested.query);
     if let Some(cursor) = &file.progress.cursor {
         let cursor: String = form_urlencoded::Serializer::new(String::new()).append_pair("cursor", cursor).finish();
         path = format!("{path}&{cursor}");
@@ -155,16 +175,18 @@ fn receive(
         file.write(&table.header().map_err(CliError::failed)?)?;
     }
     let before = file.progress.records;
+    let mut received = before;
     read_lines(admin, &path, |line| match (line, table) {
         (Line::Progress { cursor, records }, _) => {
             let records = before.saturating_add(records);
             bar.set_message(format!("{records} records"));
             bar.tick();
-            file.advance(cursor, records)
+            file.advance(cursor.filter(|_| requested.can_resume), records)
         }
         (Line::Record(line), Some(table)) => {
             let record: Value = serde_json::from_str(line).map_err(|_| CliError::none_to("an export"))?;
-            file.write(&table.row(&record).map_err(CliError::failed)?)
+            received = received.saturating_add(1);
+            file.write(&table.row(&record, received)?)
         }
         (Line::Record(line), None) => {
             file.write(line.as_bytes())?;
@@ -237,23 +259,30 @@ impl TableWriter {
         self.write(&self.names)
     }
 
-    /// Returns the row of a record; empty if the record is of another type.
+    /// Returns the row of a record; empty if the record is of another type. `number` counts the records of the export
+    /// from 1.
     ///
     /// # Errors
-    /// If the row cannot be written, which is a defect.
-    pub fn row(&self, record: &Value) -> Result<Vec<u8>, String> {
+    /// If an import would read a cell as another value, with the column and the number of the record.
+    pub fn row(&self, record: &Value, number: u64) -> Result<Vec<u8>, CliError> {
         if record.get("type").and_then(Value::as_str) != Some(self.mapping.kind.name()) {
             return Ok(Vec::new());
         }
         let mut cells = vec![String::new(); self.names.len()];
         for column in &self.mapping.columns {
             let Some(value) = column.path.get(record) else { continue };
-            let cell = if column.writing.label { label(value) } else { column.writing.write(column.form, value) };
+            let cell = if column.writing.label { Ok(label(value)) } else { self.mapping.write(column, value) };
+            let cell = cell.map_err(|problem| {
+                CliError::input(format_args!(
+                    "column `{}` of record {number} of the export cannot be written: {problem}; or export lines (`.ndjson`)",
+                    column.name
+                ))
+            })?;
             if let Some(place) = cells.get_mut(column.at) {
                 *place = cell;
             }
         }
-        self.write(&cells)
+        self.write(&cells).map_err(CliError::failed)
     }
 
     fn write(&self, cells: &[String]) -> Result<Vec<u8>, String> {
@@ -317,11 +346,46 @@ mod tests {
             "languages": [code("urn:x:l#ne", "Nepali"), code("urn:y#en", "English")]
         });
         let written =
-            [table.header().unwrap(), table.row(&record).unwrap(), table.row(&json!({"type": "Group"})).unwrap()];
+            [table.header().unwrap(), table.row(&record, 1).unwrap(), table.row(&json!({"type": "Group"}), 2).unwrap()];
         let text = String::from_utf8(written.concat()).unwrap();
         assert_eq!(
             text,
             "id,name,born,sex,sex_label,languages\n7,\"'=A, \"\"b\"\"\",07/03/1990,F,Female,ne;urn:y#en\n"
         );
+    }
+
+    #[test]
+    fn a_row_that_an_import_reads_as_another_record_is_refused_with_its_column_and_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.toml");
+        let toml = r#"
+            empty = ["", "NA"]
+            [[column]]
+            name = "family"
+            field = "name.family"
+            [[column]]
+            name = "lines"
+            field = "address.line"
+        "#;
+        std::fs::write(&path, toml).unwrap();
+        let (text, bytes) = MappingText::load(&path).unwrap();
+        let table = TableWriter::new(&text, bytes, false).unwrap();
+        let record = |family: &str, lines: Value| {
+            json!({
+                "type": "Individual", "identifier": [{"system": "urn:x:id", "value": "7"}],
+                "name": {"family": family}, "address": [{"line": lines}]
+            })
+        };
+        assert_eq!(table.row(&record("Rai", json!(["House 4", "Block B"])), 1).unwrap(), b"Rai,House 4;Block B\n");
+        for (refused, column, remedy) in [
+            (record("NA", json!([])), "column `family`", "remove `NA` from `empty`"),
+            (record("Rai", json!(["House 4; Block B"])), "column `lines`", "a `separator` that no item contains"),
+        ] {
+            let error = table.row(&refused, 7).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            for part in [column, "record 7 of the export", remedy] {
+                assert!(error.message.contains(part), "{part}: {error}");
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ mod sheet;
 mod source;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -21,7 +21,7 @@ use serde_json::json;
 
 use self::openspp::Translated;
 use self::progress::{Identity, Progress, sentence};
-use self::send::{Rejects, Sender};
+use self::send::{Rejects, Sender, Unsent};
 use self::source::{PART_BYTES_MAX, Source};
 use super::admin_client::AdminClient;
 use super::files::{remove, with_suffix};
@@ -140,21 +140,21 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
             )));
         }
     };
+    let rows_path = source.header().map(|_| rows_file(&rejects_path, file)).transpose()?;
     (source.part_bytes, source.mark) = (args.part_bytes, progress.next);
     // First: without a server or folder, no file is created.
     let admin = AdminClient::connect_or_begin(global, true)?;
     let (started, before) = (Instant::now(), progress.counts);
     let (rejects, counts) = admin.run(|admin| {
-        let rows_path = rejects_path.with_extension("csv");
-        let table = source.header().map(|header| (rows_path.as_path(), header));
+        let table = rows_path.as_deref().zip(source.header());
         let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes))?;
         // The progress file is saved before the first request: the name in it identifies the writes of this import.
         if !args.dry_run {
             progress.save(&progress_path)?;
         }
-        let sender = Sender { admin, on_existing, id: progress.import.clone(), is_dry_run: args.dry_run };
+        let mut sender = Sender { admin, on_existing, id: progress.import.clone(), is_dry_run: args.dry_run };
         let bar = output::bar(global.json, identity.bytes, "{bar:30} {bytes}/{total_bytes} {msg} {eta}");
-        let written = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
+        let written = write_all(&mut source, &mut sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
         bar.finish_and_clear();
         let ended = written.and_then(|()| {
             sender.end(&format!("file of sha256 {}: {}", identity.sha256, sentence(&progress.counts)))?;
@@ -184,6 +184,58 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|error| CliError::cannot_write(path, &error))
 }
 
+/// Returns the file of the rejected rows of a table: the rejects file with the extension of the table, by which an import
+/// knows its delimiter.
+fn rows_file(rejects: &Path, table: &Path) -> Result<PathBuf, CliError> {
+    let rows = rejects.with_extension(table.extension().unwrap_or_default());
+    if rows != rejects {
+        return Ok(rows);
+    }
+    Err(CliError::usage(format_args!(
+        "the rejected rows of the table go to `{}`: name another file for the rejected lines, such as `--rejects {}`",
+        rows.display(),
+        rows.with_extension("ndjson").display()
+    )))
+}
+
+/// Number of times that a dry run starts again, each time after twice the delay: about a minute in all.
+const RESTARTS_MAX: u32 = 6;
+/// The first of these delays.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// Sends all parts. A dry run that the server stopped starts again from the first line, under another id: lines of the
+/// stopped part may be checked already, and the server would reject them as duplicates of themselves.
+fn write_all(
+    source: &mut Source,
+    sender: &mut Sender<'_>,
+    (progress, progress_path): (&mut Progress, &Path),
+    rejects: &mut Rejects,
+    resumes: bool,
+    bar: &ProgressBar,
+) -> Result<(), CliError> {
+    let begun = progress.clone();
+    let mut restarts = 0;
+    loop {
+        let reason = match write(source, sender, (&mut *progress, progress_path), rejects, resumes, bar) {
+            Ok(()) => return Ok(()),
+            Err(Unsent::Failed(error)) => return Err(error),
+            Err(Unsent::DryRunStopped(reason)) => reason,
+        };
+        if restarts == RESTARTS_MAX {
+            return Err(CliError::unavailable(format_args!(
+                "{reason}; the dry run started again {RESTARTS_MAX} times: run it later"
+            )));
+        }
+        bar.suspend(|| output::note(format_args!("{reason}: the dry run starts again from the first line")));
+        std::thread::sleep(RESTART_DELAY.saturating_mul(1_u32 << restarts));
+        restarts += 1;
+        sender.begin_again();
+        rejects.clear()?;
+        *progress = begun.clone();
+    }
+}
+
+/// Sends the parts from the current position.
 fn write(
     source: &mut Source,
     sender: &Sender<'_>,
@@ -191,9 +243,9 @@ fn write(
     rejects: &mut Rejects,
     mut resumes: bool,
     bar: &ProgressBar,
-) -> Result<(), CliError> {
+) -> Result<(), Unsent> {
     bar.set_position(progress.next.offset);
-    source.parts(|part| {
+    source.parts(|part| -> Result<(), Unsent> {
         let answer = sender.send(&part, resumes)?;
         resumes = false;
         let counts = rejects.add(&part, answer)?;

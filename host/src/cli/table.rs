@@ -237,10 +237,37 @@ impl Mapping {
         if problems.is_empty() { Ok(body) } else { Err(problems) }
     }
 
+    /// Writes a value as the cell of a column; empty for a missing value.
+    ///
+    /// # Errors
+    /// If the cell would be read as another value, or as none: the reason and the remedy, in one sentence.
+    pub fn write(&self, column: &Column, value: &Value) -> Result<String, String> {
+        let cell = column.writing.write(column.form, value)?;
+        let word = cell.trim();
+        if word.is_empty() {
+            return Ok(cell);
+        }
+        let list = if self.is_empty_word(word) {
+            "empty"
+        } else if column.writing.is_nothing(word) {
+            "codes"
+        } else {
+            return Ok(cell);
+        };
+        Err(format!(
+            "its cell would be `{word}`, which an import reads as no value: remove `{word}` from `{list}` of the mapping"
+        ))
+    }
+
     /// Returns a cell, if it has a value.
     fn cell<'c>(&self, cells: &[&'c str], at: usize) -> Option<&'c str> {
         let cell = cells.get(at)?.trim();
-        (!cell.is_empty() && !self.empty.iter().any(|empty| empty == cell)).then_some(cell)
+        (!cell.is_empty() && !self.is_empty_word(cell)).then_some(cell)
+    }
+
+    /// True if `empty` of the mapping lists a word.
+    fn is_empty_word(&self, word: &str) -> bool {
+        self.empty.iter().any(|empty| empty == word)
     }
 
     fn household_of(
@@ -273,17 +300,50 @@ fn fill<'c>(
     cell: &dyn Fn(usize) -> Option<&'c str>,
     problems: &mut Vec<CellProblem>,
 ) {
+    let (before, mut filled) = (problems.len(), Vec::new());
     for (path, value) in constants {
         path.put(body, value.clone());
+        filled.push(("constant", path.as_str(), path));
     }
     for column in columns.iter().filter(|column| !column.writing.label) {
         let Some(cell) = cell(column.at).filter(|cell| !column.writing.is_nothing(cell)) else { continue };
         match column.writing.read(column.form, cell) {
-            Ok(value) => column.path.put(body, value),
+            Ok(value) => {
+                column.path.put(body, value);
+                filled.push(("column", column.name.as_str(), &column.path));
+            }
             Err((code, message)) => {
                 let message = format!("column `{}`: {message}", column.name);
                 problems.push((column.path.as_str().to_owned(), code, message));
             }
         }
     }
+    // An item may be empty because its cell is invalid, which is reported already.
+    if problems.len() == before {
+        problems.extend(empty_items(body, &filled, columns));
+    }
+}
+
+/// Returns a problem for each empty item before an item with a value. A `filled` path has a value: of a column or a
+/// constant, and its name.
+fn empty_items(body: &Body, filled: &[(&str, &str, &Path)], columns: &[Column]) -> Vec<CellProblem> {
+    let mut problems: Vec<CellProblem> = Vec::new();
+    for (source, name, path) in filled {
+        let Some(item) = path.empty_item_before(body) else { continue };
+        if problems.iter().any(|(field, _, _)| *field == item) {
+            continue;
+        }
+        let of_item = columns.iter().filter(|column| !column.writing.label && column.path.is_within(&item));
+        let of_item: Vec<String> = of_item.map(|column| format!("`{}`", column.name)).collect();
+        let remedy = match of_item.as_slice() {
+            [] => "map a column to it".to_owned(),
+            names => format!("fill {}", names.join(" or ")),
+        };
+        let message = format!(
+            "{source} `{name}`: `{}` has a value, and the item before it, `{item}`, has none: {remedy}, or move the value to that item",
+            path.as_str()
+        );
+        problems.push((item, "required", message));
+    }
+    problems
 }

@@ -1,5 +1,6 @@
 //! `daftar import`, on a running and on a stopped server.
 
+mod interrupted;
 mod kill;
 mod openspp;
 mod table;
@@ -203,6 +204,21 @@ fn a_dry_run_reports_everything_and_writes_nothing() {
     assert!(folder.path().join("all.ndjson.dry-run.rejects.ndjson").exists());
     // The import does what it reported.
     assert_eq!(counts(&import(app.data_dir(), &file, &[])), [15, 7, 0, 0, 8]);
+}
+
+#[test]
+fn a_dry_run_under_another_id_does_not_meet_the_lines_of_a_former_one() {
+    let app = TestApp::start();
+    let check = |id: &str| {
+        let request = app.admin().request("POST", &format!("/import?id={id}&dry_run=true"));
+        let line = format!("{}\n", individual("1", json!({})));
+        request.body("application/x-ndjson", line.as_bytes()).send().expect(200).text()
+    };
+    assert!(check("dry-run-one").contains("\"created\":1"));
+    assert!(check("dry-run-one").contains("\"in_use\""), "its lines are checked against each other");
+    drop(app.admin().request("DELETE", "/import?id=dry-run-one").send().expect(200));
+    let reported = check("dry-run-two");
+    assert!(reported.contains("\"created\":1") && !reported.contains("in_use"), "{reported}");
 }
 
 #[test]

@@ -94,10 +94,12 @@ impl OutputFile {
 
     /// Removes the files of an incomplete export.
     pub fn discard(self) {
-        let Self { partial, out, .. } = self;
+        let Self { partial, progress_path, out, .. } = self;
         drop(out);
-        // A new export overwrites it.
-        let _is_gone = std::fs::remove_file(partial).is_ok();
+        // A new export overwrites the partial file; progress is not always saved.
+        for file in [partial, progress_path] {
+            let _is_gone = std::fs::remove_file(file).is_ok();
+        }
     }
 
     /// Appends bytes.

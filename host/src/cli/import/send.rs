@@ -18,6 +18,7 @@ use crate::cli::CliError;
 use crate::cli::admin_client::{AdminClient, Payload, with_query};
 use crate::cli::files::remove;
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
+use daftar_domain::context::{IdSource, RandomIds};
 use daftar_service::bulk;
 
 /// Maximum number of attempts to send a part to a busy server, one second apart.
@@ -42,27 +43,54 @@ pub struct Answer {
     pub rejected: Vec<(u64, Value)>,
 }
 
+/// Reason why a part was not written or checked completely.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The import ends.
+    Failed(CliError),
+    /// The server stopped within a part of a dry run. Lines of the part that were checked reserve their identifiers, so
+    /// that the part cannot be sent again under the same id.
+    DryRunStopped(String),
+}
+
+impl From<CliError> for Unsent {
+    fn from(error: CliError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Outcome of one request.
+enum Attempt {
+    /// Every line of the part is written, checked or rejected.
+    Complete(Answer),
+    /// No line was read, because another import is being written; the reason.
+    Busy(String),
+    /// The server stopped within the part; the reason.
+    Stopped(String),
+}
+
 impl Sender<'_> {
     /// Sends a part. `resumes` is true if some of its lines may already be written.
     ///
     /// # Errors
     /// When the server is unavailable, rejects the complete part, or stops.
-    pub fn send(&self, part: &Part, resumes: bool) -> Result<Answer, CliError> {
+    pub fn send(&self, part: &Part, resumes: bool) -> Result<Answer, Unsent> {
         let mut reason = String::new();
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 {
                 std::thread::sleep(PAUSE);
             }
             match self.attempt(part, resumes || attempt > 0)? {
-                Ok(answer) => return Ok(answer),
-                Err(later) => reason = later,
+                Attempt::Complete(answer) => return Ok(answer),
+                Attempt::Stopped(stopped) if self.is_dry_run => return Err(Unsent::DryRunStopped(stopped)),
+                Attempt::Busy(later) | Attempt::Stopped(later) => reason = later,
             }
         }
-        Err(CliError::unavailable(reason))
+        Err(CliError::unavailable(reason).into())
     }
 
-    /// Sends a part once; for a retryable failure, returns the reason.
-    fn attempt(&self, part: &Part, resumes: bool) -> Result<Result<Answer, String>, CliError> {
+    /// Sends a part once.
+    fn attempt(&self, part: &Part, resumes: bool) -> Result<Attempt, CliError> {
         let first_line = part.first_unit.to_string();
         let parameters = [
             ("id", Some(self.id.as_str())),
@@ -74,7 +102,7 @@ impl Sender<'_> {
         let path = with_query("/import", parameters);
         let answer = match self.admin.download("POST", &path, Payload::lines(part.body.clone())) {
             Ok(answer) => answer,
-            Err(CliError { message, .. }) if message.starts_with(bulk::TAKEN) => return Ok(Err(message)),
+            Err(CliError { message, .. }) if message.starts_with(bulk::TAKEN) => return Ok(Attempt::Busy(message)),
             Err(error) => return Err(error),
         };
         let mut rejected = Vec::new();
@@ -87,9 +115,9 @@ impl Sender<'_> {
                     rejected.push((line, errors));
                 }
                 ImportLine::Durable { .. } => {}
-                ImportLine::Ended { counts, .. } => return Ok(Ok(Answer { counts, rejected })),
+                ImportLine::Ended { counts, .. } => return Ok(Attempt::Complete(Answer { counts, rejected })),
                 ImportLine::Stopped { stopped: StoppedBody { status: UNAVAILABLE, detail }, .. } => {
-                    return Ok(Err(detail));
+                    return Ok(Attempt::Stopped(detail));
                 }
                 ImportLine::Stopped { stopped, .. } => return Err(CliError::failed(stopped.detail)),
             }
@@ -104,6 +132,13 @@ impl Sender<'_> {
     pub fn end(&self, note: &str) -> Result<(), CliError> {
         let path = with_query("/import", [("id", Some(self.id.as_str())), ("note", Some(note))]);
         self.admin.call("DELETE", &path, Payload::default()).map(|_| ())
+    }
+
+    /// Gives a dry run another id, under which no line is checked yet.
+    pub fn begin_again(&mut self) {
+        // A server that is unavailable now ends the former one later, after some time without a request.
+        let _is_ended = self.end("the dry run starts again from the first line").is_ok();
+        self.id = RandomIds.next_id();
     }
 }
 
@@ -157,11 +192,19 @@ impl Output {
         if text.is_empty() {
             return Ok(());
         }
-        let header = if self.bytes == 0 { std::mem::take(&mut self.header) } else { Vec::new() };
-        let text = [&header, text].concat();
+        let header = if self.bytes == 0 { self.header.as_slice() } else { b"".as_slice() };
+        let text = [header, text].concat();
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         written.map_err(|error| CliError::cannot_write(&self.path, &error))?;
         self.bytes = self.bytes.saturating_add(text.len() as u64);
+        Ok(())
+    }
+
+    /// Removes the content.
+    fn clear(&mut self) -> Result<(), CliError> {
+        let cleared = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        cleared.map_err(|error| CliError::cannot_write(&self.path, &error))?;
+        self.bytes = 0;
         Ok(())
     }
 
@@ -183,11 +226,26 @@ impl Rejects {
     /// When a file cannot be written, or a file of an earlier import exists.
     pub fn open(path: &Path, table: Option<(&Path, &[u8])>, resumed_at: Option<(u64, u64)>) -> Result<Self, CliError> {
         let lines = Output::open(path, b"", resumed_at.map(|(lines, _)| lines))?;
-        let rows = match table {
-            Some((path, header)) => Some(Output::open(path, header, resumed_at.map(|(_, rows)| rows))?),
-            None => None,
-        };
-        Ok(Self { lines, rows })
+        let rows = table.map(|(path, header)| Output::open(path, header, resumed_at.map(|(_, rows)| rows)));
+        match rows.transpose() {
+            Ok(rows) => Ok(Self { lines, rows }),
+            Err(error) => {
+                if resumed_at.is_none() {
+                    // It was created just now.
+                    let _is_gone = lines.remove_if_empty().is_ok();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the rejected lines of a dry run that starts again.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn clear(&mut self) -> Result<(), CliError> {
+        self.lines.clear()?;
+        self.rows.as_mut().map_or(Ok(()), Output::clear)
     }
 
     /// Returns the lengths of the files, in bytes.
@@ -312,5 +370,30 @@ mod tests {
         assert!(Rejects::open(&path, None, Some((6, 0))).is_err());
         assert_eq!(Rejects::open(&path, None, Some((3, 0))).unwrap().bytes(), (3, 0));
         assert_eq!(std::fs::read(&path).unwrap(), b"123");
+    }
+
+    #[test]
+    fn no_rejects_file_is_left_if_the_file_of_rows_cannot_be_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, rows) = (folder.path().join("lines"), folder.path().join("rows"));
+        std::fs::write(&rows, "12345").unwrap();
+        assert!(Rejects::open(&lines, Some((rows.as_path(), b"h\n".as_slice())), None).is_err());
+        assert!(!lines.exists());
+        assert_eq!(std::fs::read(&rows).unwrap(), b"12345");
+    }
+
+    #[test]
+    fn rejects_that_were_removed_begin_with_the_header_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lines, rows) = (folder.path().join("lines"), folder.path().join("rows"));
+        let mut rejects = Rejects::open(&lines, Some((rows.as_path(), b"h\n".as_slice())), None).unwrap();
+        for row in ["1\n", "2\n"] {
+            rejects.clear().unwrap();
+            rejects.lines.add(b"{}\n").unwrap();
+            rejects.rows.as_mut().unwrap().add(row.as_bytes()).unwrap();
+        }
+        assert_eq!(rejects.bytes(), (3, 4));
+        assert_eq!(std::fs::read(&lines).unwrap(), b"{}\n");
+        assert_eq!(std::fs::read(&rows).unwrap(), b"h\n2\n");
     }
 }

@@ -131,7 +131,7 @@ impl Source {
     ///
     /// # Errors
     /// Those of `take`, and when the file cannot be read.
-    pub fn parts(&mut self, mut take: impl FnMut(Part) -> Result<(), CliError>) -> Result<(), CliError> {
+    pub fn parts<E: From<CliError>>(&mut self, mut take: impl FnMut(Part) -> Result<(), E>) -> Result<(), E> {
         self.file.seek(SeekFrom::Start(self.mark.offset)).map_err(CliError::failed)?;
         let left = self.bytes.saturating_sub(self.mark.offset);
         let (reader, part_bytes) = ((&mut self.file).take(left), self.part_bytes.clamp(1, PART_BYTES_MAX));

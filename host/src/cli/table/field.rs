@@ -148,6 +148,20 @@ enum Step {
     At(usize),
 }
 
+impl Step {
+    /// Returns the value to which this step leads.
+    fn of<'v>(&self, at: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Member(name) => at.get(name),
+            Self::Item { member, is } => {
+                let mut items = at.as_array()?.iter();
+                items.find(|item| item.get(member).and_then(Value::as_str) == Some(is))
+            }
+            Self::At(place) => at.get(place),
+        }
+    }
+}
+
 /// A path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
@@ -226,19 +240,48 @@ impl Path {
     /// Returns the value at the path.
     #[must_use]
     pub fn get<'v>(&self, body: &'v Value) -> Option<&'v Value> {
-        let mut at = body;
-        for step in &self.steps {
-            at = match step {
-                Step::Member(name) => at.get(name)?,
-                Step::Item { member, is } => {
-                    let mut items = at.as_array()?.iter();
-                    items.find(|item| item.get(member).and_then(Value::as_str) == Some(is))?
-                }
-                Step::At(place) => at.get(place)?,
-            };
-        }
-        Some(at)
+        self.steps.iter().try_fold(body, |at, step| step.of(at))
     }
+
+    /// Returns the first empty item before the item to which this path leads, such as `address[0]` for
+    /// `address[1].city`.
+    #[must_use]
+    pub fn empty_item_before(&self, body: &Map<String, Value>) -> Option<String> {
+        let (first, rest) = self.steps.split_first()?;
+        let Step::Member(name) = first else { return None };
+        let mut at = body.get(name)?;
+        for (depth, step) in (1_usize..).zip(rest) {
+            if let Step::At(place) = step {
+                let is_empty = |item: &Value| item.as_object().is_some_and(Map::is_empty);
+                if let Some(empty) = at.as_array()?.iter().take(*place).position(is_empty) {
+                    let list = self.steps.get(..depth).unwrap_or_default();
+                    return Some(format!("{}[{empty}]", text_of(list)));
+                }
+            }
+            at = step.of(at)?;
+        }
+        None
+    }
+
+    /// True if the path leads into a list item, such as `address.city` into `address[0]`.
+    #[must_use]
+    pub fn is_within(&self, item: &str) -> bool {
+        text_of(&self.steps).strip_prefix(item).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
+/// Returns the text of steps; an index is always written, also where a path leaves it out.
+fn text_of(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        match step {
+            Step::Member(name) if text.is_empty() => text.push_str(name),
+            Step::Member(name) => text.push_str(&format!(".{name}")),
+            Step::Item { is, .. } => text.push_str(&format!("[{is}]")),
+            Step::At(place) => text.push_str(&format!("[{place}]")),
+        }
+    }
+    text
 }
 
 /// Returns the fields of the items of a list; none if no record has such a list.
@@ -397,6 +440,21 @@ mod path_tests {
         );
         assert_eq!(Path::parse("telecom[phone]").unwrap().shape(), "telecom[].value");
         assert_eq!(Path::parse("address[2].city").unwrap().shape(), "address.city");
+    }
+
+    #[test]
+    fn an_empty_item_before_an_item_with_a_value_is_found() {
+        let [first, second, third] =
+            ["address.city", "address[1].city", "address[2].city"].map(|path| Path::parse(path).unwrap());
+        let mut body = Map::new();
+        third.put(&mut body, json!("Jumla"));
+        assert_eq!(third.empty_item_before(&body).as_deref(), Some("address[0]"));
+        assert_eq!(first.empty_item_before(&body), None);
+        first.put(&mut body, json!("Pokhara"));
+        assert_eq!(third.empty_item_before(&body).as_deref(), Some("address[1]"));
+        second.put(&mut body, json!("Butwal"));
+        assert_eq!(third.empty_item_before(&body), None);
+        assert!(first.is_within("address[0]") && !second.is_within("address[0]"));
     }
 
     #[test]

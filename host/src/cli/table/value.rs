@@ -78,9 +78,12 @@ impl Writing {
     }
 
     fn items<'c>(&self, cell: &'c str) -> impl Iterator<Item = &'c str> + use<'c> {
-        let separator = self.separator.clone().unwrap_or_else(|| SEPARATOR.to_owned());
-        let items: Vec<&str> = cell.split(separator.as_str()).map(str::trim).filter(|item| !item.is_empty()).collect();
+        let items: Vec<&str> = cell.split(self.separator()).map(str::trim).filter(|item| !item.is_empty()).collect();
         items.into_iter()
+    }
+
+    fn separator(&self) -> &str {
+        self.separator.as_deref().unwrap_or(SEPARATOR)
     }
 
     fn translated<'c>(&'c self, text: &'c str) -> Result<&'c str, (&'static str, String)> {
@@ -142,26 +145,43 @@ impl Writing {
     }
 
     /// Writes a value as a cell; empty for a missing value.
-    #[must_use]
-    pub fn write(&self, form: Form, value: &Value) -> String {
-        let separator = self.separator.as_deref().unwrap_or(SEPARATOR);
-        let one = |value: &Value| self.plain(form, value);
+    ///
+    /// # Errors
+    /// If the cell would be read as another value: the reason and the remedy, in one sentence.
+    pub fn write(&self, form: Form, value: &Value) -> Result<String, String> {
         let cell = match value {
-            Value::Array(items) => items.iter().map(one).collect::<Vec<_>>().join(separator),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => one(value),
+            Value::Array(items) => self.joined(form, items)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                self.plain(form, value)?
+            }
         };
-        match form {
+        Ok(match form {
             Form::Number | Form::Boolean | Form::Date => cell,
             Form::Text | Form::Texts | Form::Code | Form::Codes | Form::Reference | Form::Members => guarded(&cell),
-        }
+        })
     }
 
-    fn plain(&self, form: Form, value: &Value) -> String {
+    /// Joins the items of a list, if the separator divides them into the same items again.
+    fn joined(&self, form: Form, items: &[Value]) -> Result<String, String> {
+        let items = items.iter().map(|item| self.plain(form, item)).collect::<Result<Vec<_>, _>>()?;
+        let cell = items.join(self.separator());
+        let written = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
+        if self.items(&cell).eq(written) {
+            return Ok(cell);
+        }
+        Err(format!(
+            "an item of the list contains the separator `{}`, by which an import would divide it: give the column a `separator` that no item contains, such as `separator = \"|\"`",
+            self.separator()
+        ))
+    }
+
+    /// Writes one value.
+    fn plain(&self, form: Form, value: &Value) -> Result<String, String> {
         let text = match value {
-            Value::Null => return String::new(),
+            Value::Null => return Ok(String::new()),
             Value::Bool(is) => {
                 let words = if *is { &self.yes } else { &self.no };
-                return words.first().cloned().unwrap_or_else(|| is.to_string());
+                return Ok(words.first().cloned().unwrap_or_else(|| is.to_string()));
             }
             Value::String(text) => text.clone(),
             // A member of a group, or a coded value.
@@ -170,14 +190,14 @@ impl Writing {
                 let text = reference.or(members.get("uri")).and_then(Value::as_str);
                 text.unwrap_or_default().to_owned()
             }
-            Value::Number(_) | Value::Array(_) => return value.to_string(),
+            Value::Number(_) | Value::Array(_) => return Ok(value.to_string()),
         };
         if form == Form::Date {
             let date: Option<jiff::civil::Date> = text.parse().ok();
-            return match (date, self.date.first()) {
+            return Ok(match (date, self.date.first()) {
                 (Some(date), Some(format)) => date.strftime(format).to_string(),
                 _ => text,
-            };
+            });
         }
         let text = match &self.prefix {
             Some(prefix) => text.strip_prefix(prefix.as_str()).unwrap_or(&text).to_owned(),
@@ -185,14 +205,23 @@ impl Writing {
         };
         let of_system = self.system.as_ref().and_then(|system| text.strip_prefix(system.as_str())?.strip_prefix('#'));
         let bare = of_system.unwrap_or(&text);
-        let is_it = |meant: &str| meant == text || meant == bare;
+        // A mapping may also separate namespace and code by `|`.
+        let is_code = matches!(form, Form::Code | Form::Codes);
+        let is_it = |meant: &str| meant == text || meant == bare || (is_code && meant.replacen('|', "#", 1) == text);
         let translated = self
             .codes
             .iter()
             .filter(|(_, meant)| !meant.is_empty())
             .find(|(_, meant)| is_it(meant))
             .map(|(written, _)| written.clone());
-        translated.unwrap_or_else(|| bare.to_owned())
+        match translated {
+            Some(written) => Ok(written),
+            None if self.codes.contains_key(bare.trim()) => Err(
+                "the value is a word of `codes`, which an import reads as another value: list the value in `codes`, with a word of its own"
+                    .to_owned(),
+            ),
+            None => Ok(bare.to_owned()),
+        }
     }
 }
 
@@ -254,7 +283,36 @@ mod tests {
         ] {
             let writing = writing(toml);
             assert_eq!(writing.read(form, cell).as_ref(), Ok(&value), "{toml}");
-            assert_eq!(writing.write(form, &value), cell, "{toml}");
+            assert_eq!(writing.write(form, &value).as_deref(), Ok(cell), "{toml}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_the_separator_would_divide_is_not_written() {
+        let lines = json!(["House 4; Block B", "Jumla"]);
+        let refused = writing("").write(Form::Texts, &lines).unwrap_err();
+        assert!(refused.contains("the separator `;`") && !refused.contains("House"), "{refused}");
+        let piped = writing("separator = '|'");
+        assert_eq!(piped.write(Form::Texts, &lines).as_deref(), Ok("House 4; Block B|Jumla"));
+        assert_eq!(piped.read(Form::Texts, "House 4; Block B|Jumla"), Ok(lines));
+        // The separator may also arise where two items touch.
+        assert!(writing("separator = '--'").write(Form::Texts, &json!(["a-", "-b"])).is_err());
+        let members = json!([{"entity": {"reference": "Individual/urn:x|1;2"}}]);
+        assert!(writing("").write(Form::Members, &members).is_err());
+        // White space around items never counts.
+        assert_eq!(writing("").write(Form::Texts, &json!([" a", "b "])).as_deref(), Ok(" a;b "));
+    }
+
+    #[test]
+    fn a_text_that_the_mapping_reads_as_another_value_is_not_written() {
+        let words = writing("codes = { F = 'female', none = '' }");
+        assert_eq!(words.write(Form::Text, &json!("female")).as_deref(), Ok("F"));
+        assert_eq!(words.write(Form::Text, &json!("other")).as_deref(), Ok("other"), "an import rejects it");
+        let code = writing("system = 'urn:x'\ncodes = { a = 'urn:x|a' }");
+        assert_eq!(code.write(Form::Code, &json!("urn:x#a")).as_deref(), Ok("a"));
+        for text in ["F", "none"] {
+            let refused = words.write(Form::Text, &json!(text)).unwrap_err();
+            assert!(refused.contains("`codes`"), "{refused}");
         }
     }
 

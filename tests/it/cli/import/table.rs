@@ -82,6 +82,47 @@ fn rows_become_people_in_households() {
 }
 
 #[test]
+fn rejected_rows_of_a_table_with_tabs_are_corrected_as_such_a_table() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let table = format!("identifier[{NATIONAL_ID}]\tname.given\n1\tAsha, Didi\n2\n");
+    let file = write(folder.path(), "survey.tsv", &table);
+    let finished = import(app.data_dir(), &file, &[]);
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [2, 1, 0, 0, 1]), "{finished:?}");
+    assert!(!folder.path().join("survey.tsv.rejects.csv").exists());
+    let rows = folder.path().join("survey.tsv.rejects.tsv");
+    let text = std::fs::read_to_string(&rows).unwrap();
+    assert!(text.ends_with("\tname.given\n2\n"), "{text}");
+    std::fs::write(&rows, text.replace("\n2\n", "\n2\tBir, Dai\n")).unwrap();
+    assert_eq!(counts(&import(app.data_dir(), &rows, &[]).expect_success()), [1, 1, 0, 0, 0]);
+    let read = app.client(&["individual:read"]).get(&path("Individual", "2")).expect(200).json();
+    assert_eq!(read["name"]["given"], "Bir, Dai");
+}
+
+#[test]
+fn one_file_for_rejected_lines_and_rows_is_refused_before_any_file_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "survey.csv", &format!("identifier[{NATIONAL_ID}],name.given\n1\n"));
+    let data_dir = folder.path().join("data");
+    let bad = folder.path().join("bad.csv");
+    let refused = import(&data_dir, &file, &["--rejects", bad.to_str().unwrap()]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("--rejects {}", bad.with_extension("ndjson").display())), "{refused:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the table");
+}
+
+#[test]
+fn a_row_with_an_empty_address_before_another_one_is_rejected() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let header = format!("identifier[{NATIONAL_ID}],address.city,address[1].city");
+    let file = write(folder.path(), "survey.csv", &format!("{header}\n1,Jumla,Pokhara\n2,,Pokhara\n3,Jumla,\n"));
+    let finished = import(app.data_dir(), &file, &[]);
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [3, 2, 0, 0, 1]), "{finished:?}");
+    assert_eq!(rejects(&file), [(3, vec![("address[0]".to_owned(), "required".to_owned())])]);
+    let rows = std::fs::read_to_string(folder.path().join("survey.csv.rejects.csv")).unwrap();
+    assert_eq!(rows, format!("{header}\n2,,Pokhara\n"));
+}
+
+#[test]
 fn the_survey_of_the_examples_is_imported_whole() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/household-survey");
@@ -195,4 +236,31 @@ fn an_export_honours_its_options_and_tables_can_be_imported_again() {
     assert_eq!(counts(&imported), [2, 2, 0, 0, 0]);
     let read = other.client(&["individual:read"]).get(&path("Individual", "1")).expect(200).json();
     assert_eq!(read["name"]["given"], "=A", "a formula comes back as the text that it was");
+}
+
+#[test]
+fn a_table_that_would_be_read_as_other_records_is_not_written() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    fill(app.data_dir(), folder.path());
+    let id = format!("[[column]]\nname = 'id'\nfield = 'identifier[{NATIONAL_ID}]'\n");
+    let lines = "[[column]]\nname = 'address lines'\nfield = 'address.line'\n";
+    let name = "[[column]]\nname = 'given'\nfield = 'name.given'\n";
+    for (mapping, column, number, remedy) in [
+        (format!("{id}{lines}"), "`address lines`", "2", "a `separator` that no item contains"),
+        (format!("empty = ['', \"'=A\"]\n{id}{name}"), "`given`", "1", "from `empty`"),
+    ] {
+        let mapping = write(folder.path(), "m.toml", &mapping);
+        let file = folder.path().join("people.csv");
+        let arguments =
+            ["export", file.to_str().unwrap(), "--type", "Individual", "--mapping", mapping.to_str().unwrap()];
+        let refused = run(app.data_dir(), &arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (66, ""), "{refused:?}");
+        for part in [column, &format!("record {number} of the export"), remedy] {
+            assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+        }
+        assert!(!refused.stderr.contains("--resume"), "{refused:?}");
+        for name in ["people.csv", "people.csv.partial", "people.csv.progress.json"] {
+            assert!(!folder.path().join(name).exists(), "{name}");
+        }
+    }
 }

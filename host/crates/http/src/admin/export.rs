@@ -93,6 +93,12 @@ async fn requested(Administrator { ctx, app }: &Administrator, parameters: &Para
             )
             .into());
         }
+        if parameters.one("cursor")?.is_some() {
+            return Err(Problem::malformed(
+                "`cursor` does not go with filters: the search would run again and may find other individuals than those of the export that the cursor continues; start again without `cursor`",
+            )
+            .into());
+        }
         kinds = vec![RecordKind::Individual];
         let request = record_search::individual_request(app, parameters, &OWN)?;
         Some(individual::find_all(ctx, &app.registry, request).await?.into())
