@@ -123,6 +123,8 @@ fn a_withdrawn_consent_stays_readable_and_withdrawn() {
         delete(Some("\"2\"")).expect(409).detail(),
         "the record is at version 1, not 2: read it again and repeat the change"
     );
+    let excluded = ministry.request("DELETE", &path).header("If-None-Match", "*").send().expect(412);
+    assert_eq!(excluded.code(), "precondition_failed");
     assert_eq!(ministry.get(&path).expect(200).json()["status"], "given");
     for _ in 0..2 {
         assert_eq!(delete(None).expect(204).text(), "");

@@ -263,6 +263,30 @@ fn a_group_is_replaced_and_patched() {
 }
 
 #[test]
+fn a_group_and_its_members_are_not_changed_at_an_excluded_version() {
+    let (_app, client) = three_people();
+    drop(client.create_group(&household("H-1", &[("1", "head")])));
+    let group = path("Group", "H-1");
+    let member = |id: &str| json!({"entity": {"reference": reference(id)}});
+    for (method, target, body) in [
+        ("PUT", group.clone(), household("H-1", &[])),
+        ("PATCH", group.clone(), json!({"name": "Barry"})),
+        ("POST", format!("{group}/$add-member"), member("2")),
+        ("POST", format!("{group}/$remove-member"), member("1")),
+        ("PATCH", format!("{group}{}", path("member", "1")), json!({"inactive": true})),
+    ] {
+        for excluded in ["*", "\"1\""] {
+            let request = client.request(method, &target).header("If-None-Match", excluded);
+            let refused = request.json(&body).send().expect(412);
+            assert_eq!(refused.code(), "precondition_failed", "{method} {target} {excluded}");
+        }
+    }
+    let request = client.request("PATCH", &group).header("If-None-Match", "\"2\"");
+    let changed = request.json(&json!({"name": "Barry"})).send().expect(200);
+    assert_eq!(changed.header("etag"), Some("\"2\""));
+}
+
+#[test]
 fn a_group_changed_by_a_client_that_may_not_read_is_answered_with_a_receipt() {
     let (app, client) = three_people();
     drop(client.create_group(&household("H-1", &[("1", "head")])));

@@ -65,7 +65,12 @@ fn a_member_joins_changes_and_leaves() {
     let changed = patch(&client, "2", &json!({"role": null, "inactive": true})).expect(200).json();
     assert_eq!((changed["member"][1].get("role"), &changed["quantity"]), (None, &json!(1)));
     assert_eq!(changed["member"][1]["period"], json!({"start": "2026-03-01"}), "what is not named stays");
-    drop(patch(&client, "2", &json!({"inactive": false})).expect(200));
+    let planned = patch(&client, "2", &json!({"inactive": false, "period": {"end": "2026-12-31"}})).expect(200).json();
+    assert_eq!(planned["member"][1]["period"], json!({"start": "2026-03-01", "end": "2026-12-31"}));
+    let before_the_start = patch(&client, "2", &json!({"period": {"end": "2026-02-28"}}));
+    assert_eq!(refused(&before_the_start), pair("period.end", "invalid_period"));
+    let unended = patch(&client, "2", &json!({"period": {"end": null}})).expect(200).json();
+    assert_eq!(unended["member"][1]["period"], json!({"start": "2026-03-01"}));
     app.advance_seconds(86_400);
     let client = app.client_of(client.credentials());
     let left = post(&client, "$remove-member", &member("2", json!({}))).expect(200).json();

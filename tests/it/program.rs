@@ -191,6 +191,8 @@ fn a_program_is_changed_in_parts_at_the_version_that_was_read() {
     assert_eq!(refused.detail(), "the record is at version 2, not 1: read it again and repeat the change");
     assert_eq!(at("W/\"2\"", "weak").status, 400);
     assert_eq!(at("\"2\"", "in time").expect(200).json()["name"], "in time");
+    let excluded = app.admin().request("PATCH", &admin_path("P-1")).header("If-None-Match", "*");
+    assert_eq!(excluded.json(&json!({"name": "x"})).send().expect(412).code(), "precondition_failed");
     assert_eq!(app.admin().request("PATCH", &admin_path("P-9")).json(&json!({})).send().status, 404);
 }
 

@@ -169,6 +169,25 @@ fn a_change_needs_the_version_that_was_read_where_one_is_named() {
 }
 
 #[test]
+fn a_membership_is_not_changed_at_an_excluded_version() {
+    let (app, client) = register();
+    program::create(&app, "P", json!({}));
+    drop(client.post("/ProgramMembership", &place("P", "1", json!({"status": ENROLLED}))).expect(201));
+    let target = path("ProgramMembership", "1");
+    let body = place("P", "1", json!({"status": "paused"}));
+    let unless = |target: &str, excluded: &str| {
+        client.request("PUT", target).header("If-None-Match", excluded).json(&body).send()
+    };
+    for excluded in ["*", "\"1\"", "W/\"1\""] {
+        assert_eq!(unless(&target, excluded).expect(412).code(), "precondition_failed", "{excluded}");
+    }
+    assert_eq!(unless(&target, "1").status, 400);
+    assert_eq!(unless(&path("ProgramMembership", "9"), "*").status, 404, "an absent membership is not created");
+    assert_eq!(client.get(&target).expect(200).json()["status"], ENROLLED);
+    assert_eq!(unless(&target, "\"2\"").expect(200).header("etag"), Some("\"2\""));
+}
+
+#[test]
 fn memberships_are_searched() {
     let (app, client) = register();
     for id in ["P", "Q"] {

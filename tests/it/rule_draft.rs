@@ -106,6 +106,8 @@ fn a_change_names_the_version_that_its_client_has_read() {
     let outdated = replace(&client, &created, "\"1\"", &draft(json!({"name": "lost"}))).expect(412);
     assert_eq!(outdated.code(), "precondition_failed");
     assert!(outdated.detail().contains("version 2, not 1"), "{}", outdated.detail());
+    let excluded = client.request("PUT", &path_of(&created)).header("If-Match", "*").header("If-None-Match", "\"2\"");
+    assert_eq!(excluded.json(&draft(json!({}))).send().expect(412).code(), "precondition_failed");
     drop(replace(&client, &created, "*", &draft(json!({}))).expect(200));
     assert_eq!(client.get(&path_of(&created)).expect(200).json()["version"], 3);
 }

@@ -1,10 +1,11 @@
 //! Each entry by itself.
 
 use daftar_tests::TestApp;
-use daftar_tests::records::{path, person, reference};
+use daftar_tests::records::{NATIONAL_ID, path, person, reference};
 use serde_json::json;
 
 use super::{create, entry, family, get, people, send, statuses};
+use crate::program;
 
 #[test]
 fn entries_succeed_and_fail_by_themselves_in_order() {
@@ -42,6 +43,32 @@ fn entries_succeed_and_fail_by_themselves_in_order() {
     let url = body["entry"][2]["full_url"].as_str().unwrap();
     assert!(url.starts_with("http") && url.ends_with(&format!("/api/v2{}", path("Individual", "1"))), "{url}");
     assert_eq!(people(&client), 1);
+}
+
+#[test]
+fn the_url_of_an_entry_keeps_its_query() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "program_membership:all"]);
+    drop(client.create_individual(&person("1", json!({}))));
+    let membership = |program: &str, status: &str| {
+        let program = format!("Program/{NATIONAL_ID}|{program}");
+        json!({"program": program, "beneficiary": reference("1"), "status": status})
+    };
+    for id in ["P", "Q"] {
+        program::create(&app, id, json!({}));
+        drop(client.post("/ProgramMembership", &membership(id, "draft")).expect(201));
+    }
+    let program = NATIONAL_ID.replace('#', "%23");
+    let target = format!("{}?program=Program/{program}%7CP", path("ProgramMembership", "1"));
+    let entries = vec![entry("PUT", &target, membership("P", "enrolled")), get("individuals?_count=1")];
+    let response = send(&client, "batch", entries).expect(200);
+    assert_eq!(statuses(&response), [200, 200]);
+    let body = response.json();
+    for (at, expected) in [target.as_str(), "/individuals?_count=1"].into_iter().enumerate() {
+        let url = body["entry"][at]["full_url"].as_str().unwrap();
+        assert!(url.ends_with(&format!("/api/v2{expected}")), "{url}");
+        drop(client.get(url).expect(200));
+    }
 }
 
 #[test]

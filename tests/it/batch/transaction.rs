@@ -1,6 +1,6 @@
 //! All or nothing.
 
-use daftar_tests::records::{NATIONAL_ID, path, person, reference};
+use daftar_tests::records::{NATIONAL_ID, household, path, person, reference};
 use daftar_tests::{TestApp, errors};
 use serde_json::json;
 
@@ -103,6 +103,25 @@ fn one_refused_entry_refuses_the_whole_and_is_named() {
     }
     assert_eq!(people(&client), 1, "nothing of them was written");
     drop(client.create_individual(&person("1", json!({}))));
+}
+
+#[test]
+fn an_error_of_the_url_names_the_entry_and_no_field_of_its_body() {
+    let app = TestApp::start();
+    let client = app.client(ALL);
+    drop(client.create_individual(&person("0", json!({}))));
+    drop(client.create_group(&household("H", &[])));
+    let member = format!("{}{}", path("Group", "H"), path("member", "0"));
+    for (url, body, reason) in [
+        ("Individual/urn:nope:x%7C1", json!({"active": true}), "urn:nope:x"),
+        ("Group/urn:nope:x%7C1", json!({"active": true}), "urn:nope:x"),
+        (member.as_str(), json!({"inactive": true}), "no such member of the group"),
+    ] {
+        let refused = send(&client, "transaction", vec![create("1", 1), entry("PATCH", url, body)]).expect(422);
+        assert_eq!(errors(&refused.json()), [pair("entry[1]", "not_found")], "{url}");
+        let message = refused.json()["errors"][0]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(reason), "{message}");
+    }
 }
 
 #[test]

@@ -104,6 +104,45 @@ fn a_change_needs_the_version_that_was_read_where_one_is_named() {
 }
 
 #[test]
+fn a_change_of_an_excluded_version_is_412_and_changes_nothing() {
+    let app = TestApp::start();
+    let client = app.client(SCOPES);
+    drop(client.create_individual(&person("1", json!({}))));
+    let unless = |client: &ApiClient, method: &str, id: &str, excluded: &str| {
+        let request = client.request(method, &path("Individual", id)).header("If-None-Match", excluded);
+        request.json(&person(id, json!({"active": false}))).send()
+    };
+    for method in ["PUT", "PATCH"] {
+        for excluded in ["*", "\"1\"", "W/\"1\"", "\"7\", \"1\""] {
+            let refused = unless(&client, method, "1", excluded).expect(412);
+            assert_eq!(refused.code(), "precondition_failed", "{method} {excluded}");
+            assert!(refused.detail().contains("excludes version 1"), "{}", refused.detail());
+        }
+        assert_eq!(unless(&client, method, "1", "1").status, 400);
+        assert_eq!(unless(&client, method, "9", "*").status, 404, "an absent record is not created");
+        assert_eq!(unless(&app.client(&["individual:read"]), method, "1", "*").status, 403);
+    }
+    assert_eq!(client.get(&path("Individual", "1")).expect(200).header("etag"), Some("\"1\""));
+    assert_eq!(unless(&client, "PUT", "1", "\"7\"").expect(200).header("etag"), Some("\"2\""));
+    let both = |permitted: &str, excluded: &str| {
+        let request = client.request("PATCH", &path("Individual", "1")).header("If-Match", permitted);
+        request.header("If-None-Match", excluded).json(&json!({"active": true})).send().status
+    };
+    assert_eq!([both("\"7\"", "*"), both("\"2\"", "\"2\""), both("\"2\"", "\"1\"")], [409, 412, 200]);
+}
+
+#[test]
+fn a_read_returns_the_body_even_if_the_client_has_the_version() {
+    let app = TestApp::start();
+    let client = app.client(SCOPES);
+    let created = client.create_individual(&person("1", json!({})));
+    for has in ["\"1\"", "*"] {
+        let read = client.request("GET", &path("Individual", "1")).header("If-None-Match", has).send().expect(200);
+        assert_eq!(read.json(), created, "the version does not identify the names of codes and other records");
+    }
+}
+
+#[test]
 fn identifiers_are_added_and_ended_and_never_taken_away() {
     let app = TestApp::start();
     let client = app.client(SCOPES);

@@ -1,6 +1,6 @@
 //! Requests without a JSON object, too large, or of another media type.
 
-use daftar_tests::records::person;
+use daftar_tests::records::{path, person};
 use daftar_tests::{ApiClient, Response, TestApp};
 use serde_json::json;
 
@@ -60,12 +60,32 @@ fn another_media_type_is_415() {
     ] {
         let refused = send(&client, wrong, body.as_bytes()).expect(415);
         assert!(refused.detail().contains("application/json"), "{}", refused.detail());
+        assert_eq!(refused.header("accept-patch"), None);
     }
     let without = client.request("POST", "/Individual").declare_length(0).send();
     assert_eq!(without.status, 415);
     for (number, right) in [JSON, "Application/JSON; charset=utf-8", "application/fhir+json"].iter().enumerate() {
         let body = person(&number.to_string(), json!({})).to_string();
         assert_eq!(send(&client, right, body.as_bytes()).status, 201, "{right}");
+    }
+}
+
+#[test]
+fn a_patch_that_is_no_merge_patch_is_415_with_the_accepted_media_types() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    drop(client.create_individual(&person("1", json!({}))));
+    let patch = |content_type: &str| {
+        client.request("PATCH", &path("Individual", "1")).body(content_type, "{\"active\": false}").send()
+    };
+    for wrong in ["application/json-patch+json", "application/fhir+json", "text/plain"] {
+        let refused = patch(wrong).expect(415);
+        assert_eq!(refused.header("accept-patch"), Some("application/merge-patch+json, application/json"), "{wrong}");
+        assert!(refused.detail().contains("`Content-Type: application/merge-patch+json`"), "{}", refused.detail());
+    }
+    assert_eq!(client.get(&path("Individual", "1")).expect(200).header("etag"), Some("\"1\""));
+    for right in ["application/merge-patch+json", "Application/JSON; charset=utf-8"] {
+        assert_eq!(patch(right).status, 200, "{right}");
     }
 }
 

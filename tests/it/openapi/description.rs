@@ -60,6 +60,17 @@ fn the_document_describes_the_fields_of_installed_modules() {
     let modules = metadata["modules"].as_array().unwrap();
     let farmer = modules.iter().find(|module| module["name"] == "farmer-registry").unwrap();
     assert_eq!(farmer["extension_fields"], serde_json::json!(["farmer.crops"]));
+    for kind in ["Individual", "Group"] {
+        let resource = metadata["resources"].as_array().unwrap().iter().find(|one| one["type"] == kind).unwrap();
+        let names: Vec<&str> =
+            resource["search_parameters"].as_array().unwrap().iter().map(|one| text(&one["name"])).collect();
+        for name in ["extension.farmer.crops", "extension.farmer.crops:below"] {
+            assert!(names.contains(&name), "{kind}: {names:?}");
+        }
+    }
+    let patch = &after.json()["components"]["schemas"]["IndividualPatch"]["properties"]["income"];
+    assert!(patch.to_string().contains("amount"), "{patch}");
+    assert!(!patch.to_string().contains("required"), "a patch names some fields of a part: {patch}");
 }
 
 #[test]

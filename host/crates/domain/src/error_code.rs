@@ -133,7 +133,7 @@ error_codes! {
         "The client has as many idempotency keys stored as the server keeps for one client.",
         "Send the request without `Idempotency-Key`, or wait until the oldest keys are a day old.";
     DecisionNotRepeatable: "decision_not_repeatable", 409,
-        "The decision depends on an engine, a vocabulary, a concept group or a version of a record that is no longer available. `detail` names it.",
+        "The decision depends on an engine, a vocabulary, a concept group, an identifier or a version of a record that is no longer available. `detail` names it.",
         "Ask again without `decision` for a decision on the present data.";
     AlreadyExists: "already_exists", 409,
         "An item of that name exists already, or existed once and its name is not used again.",
@@ -151,8 +151,8 @@ error_codes! {
         "The present state of the register does not allow the operation, for a reason that only `detail` names.",
         "Read `detail`. The same request fails until the state has changed.";
     PreconditionFailed: "precondition_failed", 412,
-        "The item was changed since the version that `If-Match` names.",
-        "Read the item again, apply the change to it, and send it with the new version.";
+        "The item was changed since the version that `If-Match` names, or is at a version that `If-None-Match` excludes.",
+        "Read the item again, apply the change to it, and send it with the new version as `If-Match`. Leave `If-None-Match` out to change an item that exists.";
     BodyTooLarge: "body_too_large", 413,
         "The body of the request is larger than the limit that `detail` names.",
         "Send less in one request, such as a smaller photo or a batch of fewer entries.";

@@ -67,16 +67,60 @@ pub enum VersionCondition {
     Any,
     /// At one of these; at least one.
     OneOf(Vec<VersionId>),
+    /// At a version that the condition permits, unless it is excluded.
+    Except(Box<VersionCondition>, ExcludedVersions),
+}
+
+/// The versions of a record to which a change may not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExcludedVersions {
+    /// Every version: the change applies to no existing record.
+    All,
+    /// These; at least one.
+    Listed(Vec<VersionId>),
+}
+
+/// Reason why a record does not meet a [`VersionCondition`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnmetCondition {
+    /// It is at another version than this one, the first of the permitted versions.
+    Expected(VersionId),
+    /// It is at an excluded version.
+    Excluded,
 }
 
 impl VersionCondition {
-    /// Returns the expected version if `actual` is not one of the permitted ones.
+    /// Returns the reason if a change may not apply to a record at version `actual`. The permitted versions are
+    /// checked before the excluded ones.
     #[must_use]
-    pub fn unmet_at(&self, actual: VersionId) -> Option<VersionId> {
+    pub fn unmet_at(&self, actual: VersionId) -> Option<UnmetCondition> {
         match self {
             Self::Any => None,
             Self::OneOf(versions) if versions.contains(&actual) => None,
-            Self::OneOf(versions) => Some(versions.first().copied().unwrap_or(VersionId(0))),
+            Self::OneOf(versions) => Some(UnmetCondition::Expected(versions.first().copied().unwrap_or(VersionId(0)))),
+            Self::Except(permitted, excluded) => {
+                permitted.unmet_at(actual).or_else(|| excluded.contains(actual).then_some(UnmetCondition::Excluded))
+            }
+        }
+    }
+
+    /// True if the caller names the versions that it expects. Otherwise a change may be repeated if the record changes
+    /// concurrently.
+    #[must_use]
+    pub fn expects_versions(&self) -> bool {
+        match self {
+            Self::Any => false,
+            Self::OneOf(_) => true,
+            Self::Except(permitted, _) => permitted.expects_versions(),
+        }
+    }
+}
+
+impl ExcludedVersions {
+    fn contains(&self, version: VersionId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(versions) => versions.contains(&version),
         }
     }
 }
@@ -256,4 +300,32 @@ pub struct Record<D> {
     pub meta: RecordMeta,
     /// The details.
     pub details: D,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permitted_versions_are_checked_before_excluded_ones() {
+        use UnmetCondition::{Excluded, Expected};
+        let any = VersionCondition::Any;
+        let one_of = |version| VersionCondition::OneOf(vec![VersionId(version)]);
+        let except =
+            |permitted: &VersionCondition, excluded| VersionCondition::Except(Box::new(permitted.clone()), excluded);
+        let listed = |version| ExcludedVersions::Listed(vec![VersionId(version)]);
+        for (condition, expected, expects_versions) in [
+            (any.clone(), None, false),
+            (one_of(3), None, true),
+            (one_of(4), Some(Expected(VersionId(4))), true),
+            (except(&any, ExcludedVersions::All), Some(Excluded), false),
+            (except(&any, listed(3)), Some(Excluded), false),
+            (except(&any, listed(4)), None, false),
+            (except(&one_of(3), listed(3)), Some(Excluded), true),
+            (except(&one_of(4), ExcludedVersions::All), Some(Expected(VersionId(4))), true),
+        ] {
+            assert_eq!(condition.unmet_at(VersionId(3)), expected, "{condition:?}");
+            assert_eq!(condition.expects_versions(), expects_versions, "{condition:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, WasmFeatures,
 };
 
-use super::limits::{CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, STACK_BYTES, TABLE_ELEMENTS_CEILING};
+use super::limits::{CORE_INSTANCES_MAX, MEMORIES_MAX, MEMORY_BYTES_CEILING, STACK_BYTES, TABLE_ELEMENTS_CEILING};
 
 /// The interval of the epoch. A call is stopped at most one tick after its time limit.
 pub(super) const TICK: Duration = Duration::from_millis(5);
@@ -118,15 +118,16 @@ fn pool() -> PoolingAllocationConfig {
     let instances = saturated(INSTANCES_MAX);
     let per_component = saturated(CORE_INSTANCES_MAX);
     let parts = instances.saturating_mul(per_component);
+    let memories = saturated(MEMORIES_MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         .total_core_instances(parts)
         .total_tables(parts)
-        // A guest has one memory; guests with more use the free slots of the pool.
-        .total_memories(instances.saturating_mul(2))
+        .total_memories(instances.saturating_mul(memories))
         .max_core_instances_per_component(per_component)
         .max_tables_per_component(per_component)
         .max_tables_per_module(per_component)
+        // Checked with a reason at installation.
         .max_memories_per_component(per_component)
         // An instance that ends leaves its pages to the next one in its place, with their first contents: unmapping them
         // and faulting them in again takes longer than compiling a rule.

@@ -15,7 +15,7 @@ use super::engine::SandboxEngine;
 use super::fault::{FaultKind, PluginFault, excerpt};
 use super::host::PluginLog;
 use super::kind::{Linked, row};
-use super::limits::{PluginLimits, default_limits};
+use super::limits::{MEMORIES_MAX, PluginLimits, default_limits};
 use super::package::{Digest, Package};
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
@@ -251,9 +251,10 @@ fn check_resources(required: Option<&ResourcesRequired>, limits: &PluginLimits) 
         let allowed = limits.table_elements;
         return Err(format!("it starts with a table of {table_elements} elements; the limit is {allowed}"));
     }
-    for (count, what) in [(required.num_memories, "memories"), (required.num_tables, "tables")] {
-        if usize::try_from(count).unwrap_or(usize::MAX) > limits.core_instances {
-            let allowed = limits.core_instances;
+    for (count, what, allowed) in
+        [(required.num_memories, "memories", MEMORIES_MAX), (required.num_tables, "tables", limits.core_instances)]
+    {
+        if usize::try_from(count).unwrap_or(usize::MAX) > allowed {
             return Err(format!("it has {count} {what}; the limit is {allowed}"));
         }
     }

@@ -16,6 +16,9 @@ use daftar_domain::manifest::PluginKind;
 /// wasmtime, because the eligibility engine's parser recurses once per nesting level of an expression.
 pub const STACK_BYTES: usize = 1 << 20;
 
+/// The most memories of an instance. Compilers emit one; a slot for a memory reserves gigabytes of addresses.
+pub(super) const MEMORIES_MAX: usize = 2;
+
 /// The default limits of a plugin of that kind.
 #[must_use]
 pub fn default_limits(kind: PluginKind) -> PluginLimits {
@@ -107,7 +110,7 @@ impl wasmtime::ResourceLimiter for Limiter {
     }
 
     fn memories(&self) -> usize {
-        self.core_instances_max
+        MEMORIES_MAX
     }
 }
 

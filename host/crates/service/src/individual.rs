@@ -7,6 +7,7 @@ use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown};
 pub use crate::edit::{change, create};
 use crate::group::members::{GroupPlace, Until, places_in_groups};
+use crate::photo::ReadPhoto;
 use crate::registry::Registry;
 use crate::response_cache::{BodyKey, SentBody};
 use crate::search::{self, CodeFilter, CommonConditions, FoundPage, Paging, Reach};
@@ -20,7 +21,6 @@ use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::{Individual, IndividualDetails, IndividualRecord, PHOTO, RELATIONSHIP};
-use daftar_domain::photo::PhotoReference;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::{CodedPlace, KindCondition, Page, PlaceCondition, Sorting, SubjectQuery};
@@ -35,12 +35,12 @@ pub type IndividualDraft = Draft<IndividualRecord>;
 pub type People = HashMap<RecordId, Seen<IndividualDetails>>;
 
 /// Data related to an individual, as far as requested and visible to the client.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct RelatedRecords {
     /// The other individuals to which the individual has a relationship.
     pub related: People,
-    /// The bytes of the photo.
-    pub photo: Option<Arc<[u8]>>,
+    /// The photo.
+    pub photo: Option<ReadPhoto>,
     /// The memberships of the individual in groups, the first [`PLACES_MAX`].
     pub places: Option<Vec<GroupPlace>>,
 }
@@ -181,11 +181,6 @@ async fn related(
     Ok(people)
 }
 
-/// The photo of an individual, if requested and visible.
-fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Includes) -> Option<PhotoReference> {
-    individual.details.get(PHOTO).filter(|_| wanted.photo && fields.allows("photo"))
-}
-
 /// Fetches the related data of a record.
 async fn fetch_related(
     ctx: &OpContext,
@@ -193,8 +188,8 @@ async fn fetch_related(
     (individual, fields): (&Individual, &FieldSet),
     wanted: Includes,
 ) -> Result<RelatedRecords, AppError> {
-    let photo = match shown_photo(individual, fields, wanted) {
-        Some(reference) => Some(photo::fetch(registry, reference).await?),
+    let photo = match individual.details.get(PHOTO).filter(|_| wanted.photo && fields.allows("photo")) {
+        Some(reference) => Some(photo::read(registry, reference).await?),
         None => None,
     };
     let may_see =
@@ -219,10 +214,6 @@ pub async fn read<T, E: From<AppError>>(
     let found = visibility::read_record::<IndividualDetails>(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     let seen = found?;
-    let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
-        Some(photo) => registry.photo_reads.begin(photo).await?,
-        None => None,
-    };
     write(&view(ctx, registry, languages, seen, wanted).await?)
 }
 

@@ -1,5 +1,6 @@
 //! Photos of individuals: read from a request, and fetched for clients that may see them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -29,12 +30,27 @@ impl Default for PhotoReads {
     }
 }
 
+/// The photo of a record, for a body. The body is created before it is dropped.
+#[derive(Debug)]
+pub struct ReadPhoto {
+    bytes: Arc<[u8]>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Deref for ReadPhoto {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl PhotoReads {
     /// Waits until a body with that photo may be created; returns the permit to hold, if the photo is large.
     ///
     /// # Errors
     /// Never, as long as the register is open.
-    pub async fn begin(&self, photo: PhotoReference) -> Result<Option<OwnedSemaphorePermit>, AppError> {
+    async fn begin(&self, photo: PhotoReference) -> Result<Option<OwnedSemaphorePermit>, AppError> {
         if photo.length <= SMALL_BYTES_MAX {
             return Ok(None);
         }
@@ -49,6 +65,15 @@ impl PhotoReads {
 /// [`PhotoError`] if it is empty, or too large.
 pub fn of(bytes: Vec<u8>) -> Result<Photo, PhotoError> {
     Photo::new(bytes, |bytes| Sha256::digest(bytes).into())
+}
+
+/// Waits until a body with that photo may be created, and fetches it.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn read(registry: &Registry, reference: PhotoReference) -> Result<ReadPhoto, AppError> {
+    let permit = registry.photo_reads.begin(reference).await?;
+    Ok(ReadPhoto { bytes: fetch(registry, reference).await?, _permit: permit })
 }
 
 /// The bytes of the photo of a record.

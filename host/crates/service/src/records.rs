@@ -9,9 +9,12 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 pub use daftar_domain::identifier::called;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition, VersionId};
+use daftar_domain::record::{
+    Fields, Record, RecordId, RecordKind, RecordType, UnmetCondition, VersionCondition, VersionId,
+};
 use daftar_store::{Committed, Operation, Store, Write};
 
 /// Maximum number of attempts of a change that names no version.
@@ -38,7 +41,7 @@ pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Re
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
-/// Repeats a change while other writes change the data it depends on, or the record itself if the caller named no
+/// Repeats a change while other writes change the data it depends on, or the record itself if the caller expects no
 /// version.
 ///
 /// # Errors
@@ -52,7 +55,7 @@ pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
         let outcome = attempt().await;
         let is_overtaken = match outcome {
             Err(AppError::Overtaken) => true,
-            Err(AppError::VersionMismatch { .. }) => *condition == VersionCondition::Any,
+            Err(AppError::VersionMismatch { .. }) => !condition.expects_versions(),
             Ok(_) | Err(_) => false,
         };
         if !is_overtaken || attempts == ATTEMPTS_MAX {
@@ -101,12 +104,21 @@ pub async fn commit<D: Details>(registry: &Registry, write: Write) -> Result<Arc
 /// Checks that a record is at a version at which it may be changed.
 ///
 /// # Errors
-/// [`AppError::VersionMismatch`].
+/// [`AppError::VersionMismatch`]; [`AppError::Conflict`] if the caller excludes the version (412).
 pub fn check_version(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
     match condition.unmet_at(actual) {
-        Some(expected) => Err(AppError::VersionMismatch { expected, actual }),
         None => Ok(()),
+        Some(UnmetCondition::Expected(expected)) => Err(AppError::VersionMismatch { expected, actual }),
+        Some(UnmetCondition::Excluded) => Err(excluded(actual)),
     }
+}
+
+/// The error for a change whose caller excludes the present version.
+#[must_use]
+pub(crate) fn excluded(actual: VersionId) -> AppError {
+    let message =
+        format!("`If-None-Match` excludes version {actual}, the present one: leave the header out to make the change");
+    AppError::conflict(ErrorCode::PreconditionFailed, message)
 }
 
 /// The record that the first operation of a write created.

@@ -20,7 +20,7 @@ use daftar_domain::deployment::{Setting, SettingKey};
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
+use daftar_domain::record::{RecordKind, UnmetCondition, VersionCondition, VersionId};
 use daftar_domain::rule_draft::{
     DRAFT_VERSIONS_MAX, DraftAuthor, DraftContent, DraftOwner, DraftStatus, RULE_DRAFTS_MAX, RuleDraft, RuleDraftId,
 };
@@ -306,11 +306,12 @@ fn check_open(draft: &RuleDraft) -> Result<(), AppError> {
 fn check_precondition(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
     match condition.unmet_at(actual) {
         None => Ok(()),
-        Some(expected) => {
+        Some(UnmetCondition::Expected(expected)) => {
             let message =
                 format!("the draft is at version {actual}, not {expected}: read it again and repeat the change");
             Err(AppError::conflict(ErrorCode::PreconditionFailed, message))
         }
+        Some(UnmetCondition::Excluded) => Err(records::excluded(actual)),
     }
 }
 

@@ -14,8 +14,7 @@ pub(super) const TABLE: &str = "plugins.limits";
 pub const MEMORY_BYTES_CEILING: usize = 256 << 20;
 /// Maximum number of table elements of any plugin: the size of a slot of the instance pool.
 pub const TABLE_ELEMENTS_CEILING: usize = 20_000;
-/// Maximum number of core instances, tables and memories of one component: `wit-component` creates up to four for one
-/// core module.
+/// Maximum number of core instances and tables of one component: `wit-component` creates up to four for one core module.
 pub const CORE_INSTANCES_CEILING: usize = 8;
 
 /// Declares the limits, each with its ceiling.
@@ -59,7 +58,7 @@ limits! {
     memory_bytes: usize = MEMORY_BYTES_CEILING as u64;
     /// Elements of all tables of one instance.
     table_elements: usize = TABLE_ELEMENTS_CEILING as u64;
-    /// Core instances, tables and memories of one instance, each.
+    /// Core instances and tables of one instance, each.
     core_instances: usize = CORE_INSTANCES_CEILING as u64;
     /// Fuel of a call before rows are counted; for a request that evaluates a rule, of all its calls together. One unit
     /// is about one WebAssembly instruction; the ceiling is about a minute.

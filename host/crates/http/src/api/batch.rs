@@ -15,6 +15,7 @@ use std::borrow::Cow;
 
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use daftar_api_types::public::batch::{BatchResponseEntry, EntryResponse};
@@ -61,7 +62,8 @@ impl AnswerWriter {
     /// # Errors
     /// If it cannot be written, which is a defect.
     fn add(&mut self, app: &AppState, entry: &Entry, answered: &Answered) -> Result<(), AppError> {
-        let requested = format!("{}{}", app.public_url, entry.uri.path());
+        let requested = entry.uri.path_and_query().map_or(entry.uri.path(), PathAndQuery::as_str);
+        let requested = format!("{}{requested}", app.public_url);
         let part = BatchResponseEntry {
             full_url: Cow::Borrowed(answered.location.as_deref().unwrap_or(&requested)),
             response: EntryResponse {

@@ -148,18 +148,19 @@ pub fn key_of(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
     Ok(Some(key))
 }
 
-/// SHA-256 of a request: path, condition and body. Equivalent spellings of a path, and spaces and the order of members
+/// SHA-256 of a request: path, conditions and body. Equivalent spellings of a path, and spaces and the order of members
 /// in JSON, make no difference.
 fn digest_of(endpoint: &Endpoint, parts: &Parts, body: &[u8]) -> [u8; 32] {
     let path = parts.uri.path();
     let first = endpoint.paths.first().map_or(path, String::as_str);
     let named = path.strip_prefix(BASE_PATH).unwrap_or(path).split('/').nth(2).unwrap_or_default();
     let named = percent_decode_str(named).collect::<Vec<u8>>();
-    let condition = parts.headers.get(header::IF_MATCH).map(|value| value.as_bytes()).unwrap_or_default();
+    let condition = |name| parts.headers.get(name).map(|value| value.as_bytes()).unwrap_or_default();
+    let (permitted, excluded) = (condition(header::IF_MATCH), condition(header::IF_NONE_MATCH));
     let query = parts.uri.query().unwrap_or_default();
     let same = parse_object(body).map(|members| Value::Object(members).to_string());
     let body = same.as_ref().map_or(body, |text| text.as_bytes());
-    digest(&[first.as_bytes(), &named, query.as_bytes(), condition, body])
+    digest(&[first.as_bytes(), &named, query.as_bytes(), permitted, excluded, body])
 }
 
 /// SHA-256 of parts, each prefixed by its length.

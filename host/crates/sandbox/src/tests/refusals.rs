@@ -1,5 +1,7 @@
 //! Files that are rejected before any of their code runs, each at its step.
 
+use wasm_encoder::{ComponentSection as _, ComponentSectionId, ModuleArg, RawSection};
+
 use crate::limits::default_limits;
 use crate::package::Package;
 use crate::testing::guest::{component, foreign_component, host_with, manifest, plugin};
@@ -211,6 +213,33 @@ fn a_plugin_that_can_never_start_within_its_limits_is_too_large() {
     let tables = PackGuest { top: "(table 1 funcref) (table 1 funcref)", ..PackGuest::default() };
     let error = host_with(Some(limits)).load(&Package::read(tables.build()).unwrap()).map(|_| ()).unwrap_err();
     assert_eq!(error.step, InstallStep::TooLarge, "{error}");
+}
+
+#[test]
+fn a_component_of_more_memories_than_an_instance_may_have_is_too_large() {
+    let loaded = |further: usize| {
+        let package = Package::read(plugin(&with_memories(further), &pack_manifest())).unwrap();
+        host_with(None).load(&package).map(drop)
+    };
+    loaded(1).unwrap();
+    let error = loaded(2).unwrap_err();
+    assert_eq!(error.step, InstallStep::TooLarge);
+    assert!(error.reason.contains("3 memories; the limit is 2"), "{error}");
+}
+
+/// A pack with its own memory, and further core instances with a memory each.
+fn with_memories(further: usize) -> Vec<u8> {
+    let mut bytes = component(&PackGuest::default().text(), "vocabulary-pack");
+    let parts = wasmparser::Parser::new(0).parse_all(&bytes).map(Result::unwrap);
+    let modules = parts.filter(|part| matches!(part, wasmparser::Payload::ModuleSection { .. })).count();
+    let module = wat::parse_str("(module (memory 1))").unwrap();
+    let mut instances = wasm_encoder::InstanceSection::new();
+    for _ in 0..further {
+        instances.instantiate(u32::try_from(modules).unwrap(), std::iter::empty::<(&str, ModuleArg)>());
+    }
+    RawSection { id: ComponentSectionId::CoreModule.into(), data: &module }.append_to_component(&mut bytes);
+    instances.append_to_component(&mut bytes);
+    bytes
 }
 
 #[test]

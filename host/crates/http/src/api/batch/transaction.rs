@@ -151,7 +151,8 @@ fn written(app: &AppState, entries: &[Entry], responses: &[Option<Answered>]) ->
     Ok(response.finish())
 }
 
-/// The problem of the transaction for the problem of one entry: 422 naming the entry, or a server error.
+/// The problem of the transaction for the problem of one entry: 422 naming the entry, or a server error. A missing
+/// record is an error of the URL: its field is not one of the body.
 fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_whole: &str) -> ApiError {
     let name = format!("entry[{at}]");
     let problem = answered.problem.clone();
@@ -160,7 +161,7 @@ fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_
     if problem.status().is_server_error() {
         return Problem { detail, errors: Vec::new(), ..problem }.into();
     }
-    let errors = if problem.errors.is_empty() {
+    let errors = if problem.errors.is_empty() || problem.code == ErrorCode::NotFound {
         vec![FieldProblem { field: name, code: problem.code.name(), message: problem.detail.clone() }]
     } else {
         let within = |error: &FieldProblem| {

@@ -8,13 +8,14 @@ use serde_json::Value as Json;
 use super::field::{self, Level, Reading};
 use super::reader::{ObjectReader, Problems};
 use super::record::{Part, ShownRecord, Shows, meta as meta_of};
+use daftar_domain::calendar::Period;
 use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS, Member};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordKind, RecordMeta};
 use daftar_domain::value::{Reference, Typed, Value, Values};
 use daftar_service::group::history::{HistoryEntry, PlaceChange};
-use daftar_service::group::members::{GroupPlace, MemberChange};
+use daftar_service::group::members::{GroupPlace, MemberChange, PeriodChange};
 
 /// Reads the member at `path`. A missing individual is a problem.
 pub fn read_member(path: String, item: Json, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
@@ -39,19 +40,27 @@ pub fn read_removal(path: String, item: Json, problems: &mut Problems) -> Option
     Some((values.get(MEMBER_ENTITY)?.id.clone(), last_day))
 }
 
-/// Reads the changes of a membership in a group: named fields are changed, `null` removes them.
+/// Reads the changes of a membership in a group, a merge patch (RFC 7396): named fields are changed, `null` removes them.
 pub fn read_member_patch(path: String, item: Json, individual: IdentifierKey, problems: &mut Problems) -> MemberChange {
     let names = |name: &str| item.get(name).is_some();
-    let (has_role, has_period, has_inactive) = (names("role"), names("period"), names("inactive"));
+    let (has_role, has_inactive) = (names("role"), names("inactive"));
+    let sent = item.get("period");
+    // `null` removes both days.
+    let names = |day: &str| sent.is_some_and(|period| period.is_null() || period.get(day).is_some());
+    let (has_start, has_end) = (names("start"), names("end"));
     let mut reader = ObjectReader::at(path, item, problems);
     let role = reader.code("role", problems);
-    let period = reader.period("period", problems);
+    let mut days = Period { start: None, end: None };
+    if let Some(mut period) = reader.object("period", problems) {
+        days = Period { start: period.date("start", problems), end: period.date("end", problems) };
+        period.finish(problems);
+    }
     let is_inactive = reader.boolean("inactive", problems);
     reader.finish(problems);
     MemberChange::Change {
         individual,
         role: has_role.then_some(role),
-        period: has_period.then_some(period),
+        period: PeriodChange { start: has_start.then_some(days.start), end: has_end.then_some(days.end) },
         is_inactive: has_inactive.then_some(is_inactive.unwrap_or(false)),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, Method, header};
 use http_body_util::BodyExt as _;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -19,6 +19,10 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 /// Maximum size initially reserved for a body of known length: sufficient for most.
 const FIRST_BYTES_MAX: usize = 64 << 10;
+/// Media types of the body of a PATCH: a merge patch (RFC 7396), never a JSON Patch (RFC 6902).
+const PATCH_TYPES: [&str; 2] = ["application/merge-patch+json", "application/json"];
+/// Header with the media types of a PATCH (RFC 5789, section 3.1).
+static ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// Maximum nesting depth of arrays and objects. Our own bodies need 8.
 const DEPTH_MAX: usize = 32;
 
@@ -30,7 +34,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
-        check_media_type(request.headers())?;
+        check_media_type(request.method(), request.headers())?;
         let bytes = read_bounded(request, LIMIT).await?;
         Ok(Self(parse_object(&bytes)?))
     }
@@ -77,13 +81,20 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
     }
 }
 
-/// Checks that the headers declare unencoded JSON in UTF-8.
-fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+/// Checks that the headers declare unencoded JSON in UTF-8, for a PATCH a merge patch.
+fn check_media_type(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let is_patch = method == Method::PATCH;
+    let is_accepted: fn(&str) -> bool = if is_patch { is_merge_patch } else { is_json };
     let unsupported = |detail: &str| Problem::new(ErrorCode::UnsupportedMediaType, detail);
     let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
     let content_type = content_types.next().and_then(|value| value.to_str().ok());
-    let Some(content_type) = content_type.filter(|text| is_json(text) && content_types.next().is_none()) else {
-        return Err(unsupported("the body must be JSON: send `Content-Type: application/json`"));
+    let Some(content_type) = content_type.filter(|text| is_accepted(text) && content_types.next().is_none()) else {
+        let of_patch = "the body must be a JSON merge patch: send `Content-Type: application/merge-patch+json` or `Content-Type: application/json`";
+        return Err(if is_patch {
+            unsupported(of_patch).with_header(ACCEPT_PATCH.clone(), &PATCH_TYPES.join(", "))
+        } else {
+            unsupported("the body must be JSON: send `Content-Type: application/json`")
+        });
     };
     if !is_utf8(content_type) {
         return Err(unsupported("JSON is UTF-8: send the body in UTF-8, and no other `charset`"));
@@ -105,8 +116,17 @@ fn is_utf8(content_type: &str) -> bool {
 }
 
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = essence(content_type);
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+fn is_merge_patch(content_type: &str) -> bool {
+    PATCH_TYPES.contains(&essence(content_type).as_str())
+}
+
+/// A media type without its parameters, in lower case.
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Reads one JSON object.
@@ -283,6 +303,16 @@ mod tests {
         }
         for wrong in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"] {
             assert!(!is_json(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn knows_merge_patches() {
+        for right in ["application/json; charset=utf-8", "Application/Merge-Patch+JSON"] {
+            assert!(is_merge_patch(right), "{right}");
+        }
+        for wrong in ["application/json-patch+json", "application/fhir+json", "text/plain", ""] {
+            assert!(!is_merge_patch(wrong), "{wrong}");
         }
     }
 }

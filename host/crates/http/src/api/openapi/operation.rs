@@ -259,7 +259,13 @@ impl Operation {
 
     /// Changes a record with an optional version condition; responds with the record.
     pub fn changes(self, response: DocumentedResponse) -> Self {
-        self.parameter(parameter::if_match()).response(response).refuses(&[404, 409])
+        self.versioned().response(response)
+    }
+
+    /// Changes a record only at a version that meets the conditions of the request.
+    pub fn versioned(self) -> Self {
+        let conditions = [parameter::if_match(), parameter::if_none_match_of_change()];
+        self.parameters(conditions).refuses(&[404, 409, 412])
     }
 
     /// Returns 304 if the client has the response: every response so far gets an entity tag, and may be in several

@@ -176,6 +176,12 @@ pub fn if_match_or(status: u16) -> Parameter {
     header("If-Match", &description, pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).filled())
 }
 
+/// `If-Match` of an operation that requires it; another version is 412.
+#[must_use]
+pub fn if_match_required() -> Parameter {
+    Parameter { required: true, ..if_match_or(412) }
+}
+
 /// `Idempotency-Key`.
 #[must_use]
 pub fn idempotency_key() -> Parameter {
@@ -188,6 +194,14 @@ pub fn idempotency_key() -> Parameter {
 #[must_use]
 pub fn if_none_match() -> Parameter {
     header("If-None-Match", "The `ETag` of a response that the client has: 304 if it is still valid.", shape::text())
+}
+
+/// `If-None-Match` of a change.
+#[must_use]
+pub fn if_none_match_of_change() -> Parameter {
+    let description = "The versions at which the record is not changed: an `ETag`, several separated by commas, or `*` for all. If the record is at one of them the response is 412.";
+    let tags = pattern(r#"^(\*|(W/)?"[0-9]{1,19}"(, ?(W/)?"[0-9]{1,19}"){0,19})$"#);
+    header("If-None-Match", description, tags.filled())
 }
 
 /// `Accept-Language`.

@@ -1,7 +1,7 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`: goes with `routes/program.rs`.
 
 use super::operation::{DocumentedResponse, Operation, Tag};
-use super::parameter::{self, Parameter, common, elements, envelope, idempotency_key, query, reference, repeatable};
+use super::parameter::{Parameter, common, elements, envelope, idempotency_key, query, reference, repeatable};
 use super::record::{self, list_sent};
 use super::shape::{KEY_PATTERN, Shape, by_name, named, object, pattern, word};
 use daftar_domain::extension::ExtensionFields;
@@ -130,9 +130,8 @@ pub fn withdraw_consent() -> Operation {
         .says(
             "The record stays readable as withdrawn. Withdrawing it again changes nothing, and the response is the same.",
         )
-        .parameter(parameter::if_match())
+        .versioned()
         .response(DocumentedResponse::empty(204, "The consent is withdrawn."))
-        .refuses(&[404, 409])
 }
 
 /// The shapes of this noun, by name.

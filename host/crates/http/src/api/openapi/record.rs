@@ -80,7 +80,7 @@ pub fn of_kind(kind: RecordKind, descriptions: [&str; 3], fields: &ExtensionFiel
     let identifiers = || list_sent(named("IdentifierSent")).filled();
     let [shown, written, changed] = descriptions;
     let written = sent(object(written), kind, fields).needs("identifier", identifiers());
-    let changed = sent(object(changed), kind, fields).may("identifier", identifiers());
+    let changed = parts_changed(sent(object(changed), kind, fields), kind).may("identifier", identifiers());
     vec![
         (kind.name().to_owned(), answered(kind, shown, fields)),
         (format!("{kind}Sent"), written),
@@ -116,6 +116,25 @@ pub fn sent(members: Shape, kind: RecordKind, declared: &ExtensionFields) -> Sha
     computed(kind).into_iter().chain(["meta"]).fold(members, |members, name| members.may(name, ignored()))
 }
 
+/// The parts of a record in a merge patch: the record has the fields of a part that the patch does not name.
+fn parts_changed(members: Shape, kind: RecordKind) -> Shape {
+    schema::fields(kind).iter().fold(members, |members, field| match &field.kind {
+        Kind::Struct(part) if part.fields.iter().any(|field| field.required.is_some()) => {
+            let changed = part.fields.iter().filter(|field| is_sent(field)).fold(object(field.about), field_changed);
+            members.may_or_null(field.name, changed)
+        }
+        _ => members,
+    })
+}
+
+fn field_changed(members: Shape, field: &'static Field) -> Shape {
+    members.may_or_null(field.name, value_sent(&field.kind, Level::Part).about(field.about))
+}
+
+fn is_sent(field: &Field) -> bool {
+    !field.is_internal && !matches!(field.kind, Kind::ConsentId)
+}
+
 /// Fields in responses. Only always included members are required: a client sees some fields and requests parts.
 pub fn fields_answered(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
     fields.filter(|field| !field.is_internal).fold(members, |members, field| {
@@ -127,8 +146,7 @@ pub fn fields_answered(members: Shape, fields: impl Iterator<Item = &'static Fie
 
 /// Fields in requests.
 pub fn fields_sent(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
-    let is_sent = |field: &&Field| !field.is_internal && !matches!(field.kind, Kind::ConsentId);
-    fields.filter(is_sent).fold(members, |members, field| {
+    fields.filter(|field| is_sent(field)).fold(members, |members, field| {
         let shape = value_sent(&field.kind, level).about(field.about);
         if field.required.is_some() { members.needs(field.name, shape) } else { members.may_or_null(field.name, shape) }
     })

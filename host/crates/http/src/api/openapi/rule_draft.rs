@@ -54,7 +54,7 @@ pub fn history() -> Operation {
 pub fn replace() -> Operation {
     Operation::new(Tag::RuleDrafts, "replaceRuleDraft", "Replace a rule draft")
         .says("`If-Match` is required (428 without it); another version than the present one is 412. Only an open draft changes; any other is 409.")
-        .parameter(parameter::if_match_or(412))
+        .parameters([parameter::if_match_required(), parameter::if_none_match_of_change()])
         .body("The draft.", named("RuleDraftSent"))
         .answers_record("The draft as changed.", "RuleDraft")
         .refuses(&[404, 409, 412, 428])
@@ -64,7 +64,7 @@ pub fn replace() -> Operation {
 pub fn delete() -> Operation {
     Operation::new(Tag::RuleDrafts, "deleteRuleDraft", "Delete a rule draft")
         .says("All its versions are deleted.")
-        .parameter(parameter::if_match_or(412))
+        .parameters([parameter::if_match_or(412), parameter::if_none_match_of_change()])
         .response(DocumentedResponse::empty(204, "The draft is deleted."))
         .refuses(&[404, 409, 412])
 }

@@ -34,7 +34,7 @@ const DATE_CONDITION_PATTERN: &str = concat!("^(eq|ne|gt|ge|lt|le)?", day!(), "$
 const INSTANT_CONDITION_PATTERN: &str = concat!(
     "^(eq|ne|gt|ge|lt|le)?",
     day!(),
-    r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-](0[0-9]|1[0-2]):[0-5][0-9]))?$"
+    r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$"
 );
 
 /// An identifier in paths and filters, decoded.

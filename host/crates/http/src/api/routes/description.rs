@@ -25,11 +25,12 @@ use crate::api::extract::query::{NoParameters, PageParameters};
 use crate::api::middleware::response::API_VERSION;
 use crate::api::openapi::document::TaggedBytes;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
-use crate::api::openapi::parameter::Parameter;
+use crate::api::openapi::parameter::{Parameter, of_modules};
 use crate::state::AppState;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::extension::ExtensionFields;
 use daftar_domain::search::PAGE_COUNT_MAX;
 
 /// The OpenAPI document.
@@ -109,7 +110,8 @@ fn rate_limit(quota: Quota) -> RateLimit {
 #[must_use]
 pub fn write(app: &AppState) -> Metadata<'static> {
     let base_url = format!("{}{BASE_PATH}", app.public_url);
-    let (resources, operations) = sorted(app.routes.endpoints());
+    let generation = app.registry.vocabularies.current();
+    let (resources, operations) = sorted(app.routes.endpoints(), generation.extension_fields());
     Metadata {
         server: ServerName::Daftar,
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
@@ -142,7 +144,10 @@ pub fn write(app: &AppState) -> Metadata<'static> {
 }
 
 /// Separates operations on a resource from others.
-fn sorted(endpoints: &[Endpoint]) -> (Vec<MetadataResource<'static>>, Vec<MetadataOperation<'static>>) {
+fn sorted(
+    endpoints: &[Endpoint],
+    fields: &ExtensionFields,
+) -> (Vec<MetadataResource<'static>>, Vec<MetadataOperation<'static>>) {
     let mut resources: BTreeMap<String, MetadataResource<'static>> = BTreeMap::new();
     let mut others = Vec::new();
     for endpoint in endpoints {
@@ -160,7 +165,7 @@ fn sorted(endpoints: &[Endpoint]) -> (Vec<MetadataResource<'static>>, Vec<Metada
             }
         }
         if *path == format!("{BASE_PATH}/{kind}") && endpoint.method == axum::http::Method::GET {
-            resource.search_parameters = conditions(endpoint);
+            resource.search_parameters = conditions(endpoint, fields);
         }
         resource.operations.push(operation);
     }
@@ -189,14 +194,15 @@ fn operation(endpoint: &Endpoint, path: &str) -> MetadataOperation<'static> {
     }
 }
 
-fn conditions(endpoint: &Endpoint) -> Vec<MetadataParameter<'static>> {
-    let of_query = endpoint.operation.parameters.iter().filter(|one| one.parameter_in == ParameterIn::Query);
-    let body = |one: &Parameter| MetadataParameter {
-        name: Cow::Owned(one.name.clone()),
-        description: Cow::Owned(one.description.clone()),
+/// The parameters of a search, with those of installed modules.
+fn conditions(endpoint: &Endpoint, fields: &ExtensionFields) -> Vec<MetadataParameter<'static>> {
+    let own = endpoint.operation.parameters.iter().filter(|one| one.parameter_in == ParameterIn::Query);
+    let body = |one: Parameter| MetadataParameter {
+        name: Cow::Owned(one.name),
+        description: Cow::Owned(one.description),
         repeatable: one.explode == Some(true),
     };
-    of_query.map(body).collect()
+    own.cloned().chain(of_modules(&endpoint.operation, fields)).map(body).collect()
 }
 
 /// The installed and active modules.
