@@ -3,30 +3,42 @@
 -- replace the date by CURRENT_DATE for today.
 
 -- 1. Caseload by month and region
-WITH month AS (
-    SELECT DISTINCT CAST(date_trunc('month', enrollment_date) AS date) AS first_day
-    FROM program_membership
-    WHERE enrollment_date IS NOT NULL
+WITH RECURSIVE membership AS MATERIALIZED (
+    SELECT
+        joined.enrollment_date, joined.exit_date, joined.program_id, joined.beneficiary_kind, joined.beneficiary_id,
+        coalesce(person.address_region, household.address_region) AS region
+    FROM program_membership AS joined
+    LEFT JOIN individual AS person
+        ON joined.beneficiary_kind = 'Individual' AND person.id = joined.beneficiary_id
+    LEFT JOIN household
+        ON joined.beneficiary_kind = 'Group' AND household.id = joined.beneficiary_id
+    WHERE joined.status IN ('enrolled', 'paused', 'exited') AND joined.enrollment_date <= DATE '2026-06-30'
+), month AS (
+    SELECT CAST(date_trunc('month', min(enrollment_date)) AS date) AS first_day
+    FROM membership
+    UNION ALL
+    SELECT CAST(first_day + INTERVAL '1 month' AS date)
+    FROM month
+    WHERE first_day + INTERVAL '1 month' <= DATE '2026-06-30'
+), served AS (
+    SELECT DISTINCT month.first_day, membership.region, program_id, beneficiary_kind, beneficiary_id
+    FROM month
+    JOIN membership
+        ON membership.enrollment_date < month.first_day + INTERVAL '1 month'
+        AND (membership.exit_date IS NULL OR membership.exit_date >= month.first_day)
 )
-SELECT month.first_day, coalesce(person.address_region, household.address_region) AS region, count(*) AS caseload
-FROM month
-JOIN program_membership AS membership
-    ON membership.enrollment_date < month.first_day + INTERVAL '1 month'
-    AND (membership.exit_date IS NULL OR membership.exit_date >= month.first_day)
-LEFT JOIN individual AS person
-    ON membership.beneficiary_kind = 'Individual' AND person.id = membership.beneficiary_id
-LEFT JOIN household
-    ON membership.beneficiary_kind = 'Group' AND household.id = membership.beneficiary_id
-WHERE membership.status IN ('enrolled', 'paused', 'exited')
+SELECT first_day, region, count(*) AS caseload
+FROM served
 GROUP BY 1, 2
 ORDER BY 1, 2;
 
 -- 2. Households with a child under five
-SELECT household.id, household.name, count(*) AS children
+SELECT household.id, household.name, count(DISTINCT child.id) AS children
 FROM household
 JOIN household_member AS member ON member.household_id = household.id
 JOIN individual AS child ON child.id = member.individual_id
 WHERE NOT member.inactive
+    AND (member.period_start IS NULL OR member.period_start <= DATE '2026-06-30')
     AND (member.period_end IS NULL OR member.period_end >= DATE '2026-06-30')
     AND child.birth_date > DATE '2026-06-30' - INTERVAL '5 years'
     AND child.deceased_date IS NULL
@@ -41,12 +53,15 @@ WHERE membership.status = 'enrolled' AND person.deceased_date IS NOT NULL
 ORDER BY person.id, membership.program_id;
 
 -- 4. The same name and day of birth
-SELECT lower(name_family) AS family, lower(name_given) AS given, birth_date, count(*) AS people, min(id) AS one, max(id) AS another
+SELECT
+    lower(name_family) AS family, lower(name_given) AS given,
+    CASE WHEN coalesce(name_family, name_given) IS NULL THEN lower(name_text) END AS text,
+    birth_date, count(*) AS people, min(id) AS one, max(id) AS another
 FROM individual
-WHERE active AND birth_date IS NOT NULL
-GROUP BY 1, 2, 3
+WHERE active AND birth_date IS NOT NULL AND coalesce(name_family, name_given, name_text) IS NOT NULL
+GROUP BY 1, 2, 3, 4
 HAVING count(*) > 1
-ORDER BY 1, 2, 3;
+ORDER BY 1, 2, 3, 4;
 
 -- 5. Consents that end within 30 days
 SELECT id, subject_kind, subject_id, grantee, expiry_date
@@ -62,6 +77,7 @@ WHERE NOT EXISTS (
     FROM individual_identifier AS card
     WHERE card.individual_id = person.id
         AND card.system = 'urn:svc:vocab:id-type#national_id'
+        AND (card.period_start IS NULL OR card.period_start <= DATE '2026-06-30')
         AND (card.period_end IS NULL OR card.period_end >= DATE '2026-06-30')
 )
 ORDER BY person.id;
@@ -81,18 +97,22 @@ GROUP BY address_region
 ORDER BY address_region;
 
 -- 9. Beneficiaries of two programs at once
+WITH enrolled AS MATERIALIZED (
+    SELECT beneficiary_kind, beneficiary_id, program_id
+    FROM program_membership
+    WHERE status = 'enrolled'
+)
 SELECT one.beneficiary_kind, one.beneficiary_id, one.program_id AS program, other.program_id AS other_program
-FROM program_membership AS one
-JOIN program_membership AS other
+FROM enrolled AS one
+JOIN enrolled AS other
     ON other.beneficiary_kind = one.beneficiary_kind
     AND other.beneficiary_id = one.beneficiary_id
     AND other.program_id > one.program_id
-WHERE one.status = 'enrolled' AND other.status = 'enrolled'
 ORDER BY 1, 2, 3, 4;
 
 -- 10. Enrolled people by gender and age
 SELECT
-    coalesce(person.gender_label, 'not recorded') AS gender,
+    coalesce(person.gender_label, person.gender, 'not recorded') AS gender,
     CASE
         WHEN person.birth_date > DATE '2026-06-30' - INTERVAL '18 years' THEN 'under 18'
         WHEN person.birth_date > DATE '2026-06-30' - INTERVAL '60 years' THEN '18 to 59'

@@ -36,6 +36,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 pub use self::error::CliError;
 pub use self::version::Build;
@@ -54,6 +56,8 @@ pub struct Cli {
     command: Command,
 }
 
+/// Permissions of group and others, which new files and folders of a register do not have.
+const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
 /// Heading of the options of all commands in help.
 const GLOBAL: &str = "Global options";
 
@@ -211,6 +215,12 @@ impl Command {
     fn shows_plugin_log(&self) -> bool {
         matches!(self, Self::Plugin(command) if command.is_local_run())
     }
+
+    /// True if the command writes files of an author for publication, with the permissions that its caller chose.
+    fn writes_public_files(&self) -> bool {
+        matches!(self, Self::Pack(_) | Self::Manual(_))
+            || matches!(self, Self::Plugin(command) if command.is_of_author())
+    }
 }
 
 /// Runs the command of the arguments. `pinned` contains the digests of the plugins that the program was built with.
@@ -223,6 +233,10 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Ok(cli) => cli,
         Err(reported) => return ExitCode::from(output::print_usage(&reported, wants_json)),
     };
+    if !cli.command.writes_public_files() {
+        // The database creates its files with the permissions that this mask leaves.
+        umask(OTHERS);
+    }
     cli.global.pinned = PinnedDigests::parse(pinned);
     cli.global.build = build;
     if cli.global.quiet {

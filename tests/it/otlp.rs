@@ -160,7 +160,9 @@ fn spans_of_requests_with_their_children_and_all_metrics_arrive() {
         );
         assert!(received.metrics.iter().all(|metric| points(metric) > 0 && !metric.description.is_empty()));
         assert!(received.resources.contains(&"service.name=the register".to_owned()), "{:?}", received.resources);
-        assert!(received.resources.iter().any(|resource| resource.starts_with("service.version=")));
+        for attribute in ["service.version=", "service.instance.id="] {
+            assert!(received.resources.iter().any(|resource| resource.starts_with(attribute)), "{attribute}");
+        }
         assert!(received.holds("authorization: Bearer THEKEY"), "the collector asks for a key");
     });
     assert!(!page.contains("THEKEY") && !sending.stop().contains("THEKEY"), "it is not exposed elsewhere");

@@ -12,6 +12,7 @@ mod series;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use metrics::{Histogram, Key, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -64,12 +65,14 @@ pub struct Metrics {
     handle: PrometheusHandle,
     /// The same histograms for a collector, by name; `None` if no metrics are sent.
     sent: HashMap<&'static str, SentHistogram>,
+    /// Start of the server. The system reports another one after each change of its clock.
+    started: Timestamp,
 }
 
 impl Metrics {
-    /// Creates histograms without values.
+    /// Creates histograms without values, for a server that started at that time.
     #[must_use]
-    pub fn new(telemetry: &Telemetry) -> Self {
+    pub fn new(telemetry: &Telemetry, started: Timestamp) -> Self {
         let (mut builder, mut sent) = (PrometheusBuilder::new(), HashMap::new());
         for (name, description, bounds) in HISTOGRAMS {
             // The bounds are constant and not empty, so they are always accepted.
@@ -82,7 +85,7 @@ impl Metrics {
         for (name, description, _) in HISTOGRAMS {
             recorder.describe_histogram(name.into(), None, SharedString::const_str(description));
         }
-        Self { handle: recorder.handle(), recorder, sent }
+        Self { handle: recorder.handle(), recorder, sent, started }
     }
 
     fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_a_client_writes_is_no_label() {
-        let metrics = Metrics::new(&Telemetry::default());
+        let metrics = Metrics::new(&Telemetry::default(), Timestamp::UNIX_EPOCH);
         metrics.count_request("MAYBE", None, 404, Duration::from_millis(3));
         let page = metrics.handle.render();
         let series = "daftar_http_request_duration_seconds_count{method=\"other\",route=\"none\",status=\"404\"} 1";
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn times_are_counted_in_the_bucket_they_fit() {
-        let metrics = Metrics::new(&Telemetry::default());
+        let metrics = Metrics::new(&Telemetry::default(), Timestamp::UNIX_EPOCH);
         for ms in [1, 2, 40_000] {
             metrics.count_request("GET", Some("/a"), 200, Duration::from_millis(ms));
         }

@@ -12,6 +12,7 @@ use super::adapters::{CommonStoredCounts, InstalledPacks, StoredDayCounts};
 use super::backend::Backend;
 use super::metrics::Metrics;
 use super::recovery::store_error;
+use super::serve::RunningServer;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, Upkeep, restore, upkeep};
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
@@ -21,7 +22,7 @@ use daftar_auth::limits::Limits;
 use daftar_auth::limits::response_memory::ResponseMemory;
 use daftar_auth::secret::SecretHasher;
 use daftar_auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
-use daftar_domain::config::{Config, PluginsConfig};
+use daftar_domain::config::{Config, PluginsConfig, StoreBackend};
 use daftar_domain::manifest::PluginName;
 use daftar_http::api::lines::Spools;
 use daftar_http::api::openapi::document::ServedDescription;
@@ -30,8 +31,8 @@ use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
 use daftar_http::transport::Transport;
 use daftar_sandbox::{
-    CompileBounds, EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
-    UnsignedPlugins,
+    CompileBounds, EligibilityEngine, LibraryError, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
+    TrustPolicy, UnsignedPlugins,
 };
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
@@ -77,9 +78,10 @@ impl App {
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         restore::refuse_unfinished(&data_dir)?;
+        refuse_second_process(&config, &data_dir)?;
         let now = clock.now();
 
-        let metrics = Arc::new(Metrics::new(&telemetry));
+        let metrics = Arc::new(Metrics::new(&telemetry, now));
         let bounds = CompileBounds::new(config.plugins.compile_seconds, config.plugins.compile_memory_mib);
         let settings = PluginHostSettings {
             code_folder: Some(data_dir.join("compiled")),
@@ -224,6 +226,23 @@ pub(super) fn private_folder(data_dir: &Path) -> Result<(), StartError> {
     made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))
 }
 
+/// Rejects a folder that another process uses before anything in it is changed. A store in a folder has a lock of its
+/// own, which is taken first; with a database the lock of the plugins is the only one, and it is taken later.
+fn refuse_second_process(config: &Config, data_dir: &Path) -> Result<(), StartError> {
+    let is_locked_by_store = config.store.backend == StoreBackend::Sled;
+    if is_locked_by_store || !daftar_sandbox::is_in_use(&data_dir.join(PLUGINS_FOLDER)) {
+        return Ok(());
+    }
+    Err(in_use(data_dir))
+}
+
+fn in_use(data_dir: &Path) -> StartError {
+    StartError::InUse(format!(
+        "the data folder `{}` is in use by another process: stop that daftar first, or use another folder",
+        data_dir.display()
+    ))
+}
+
 fn key_error(error: impl std::fmt::Display) -> StartError {
     StartError::Key(error.to_string())
 }
@@ -270,18 +289,20 @@ async fn open_plugins(
     data_dir: &Path,
     engine: Option<PluginName>,
 ) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
-    let folder = data_dir.join(PLUGINS_FOLDER);
+    let data_dir = data_dir.to_owned();
     let opened = tokio::task::spawn_blocking(move || {
-        let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
-        let library = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
+        let host = PluginHost::start(settings).map_err(|error| StartError::Plugins(error.to_string()))?;
+        let host = Arc::new(host);
+        let folder = data_dir.join(PLUGINS_FOLDER);
+        let library = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| match error {
+            LibraryError::InUse(_) => in_use(&data_dir),
+            LibraryError::Folder(_) | LibraryError::NotInstalled(_) => StartError::Plugins(error.to_string()),
+        })?;
+        RunningServer::forget_killed(&data_dir);
         for refused in library.unloaded() {
             tracing::error!(error = %refused, "an installed plugin cannot be loaded, the rest is served");
         }
-        Ok::<_, String>((host, Arc::new(library)))
+        Ok::<_, StartError>((host, Arc::new(library)))
     });
-    match opened.await {
-        Ok(Ok(opened)) => Ok(opened),
-        Ok(Err(reason)) => Err(StartError::Plugins(reason)),
-        Err(error) => Err(StartError::Plugins(error.to_string())),
-    }
+    opened.await.map_err(|error| StartError::Plugins(error.to_string()))?
 }

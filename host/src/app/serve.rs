@@ -21,6 +21,7 @@ use axum::Router;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use self::accept::{Acceptor, Admission};
 use self::certificate::CertificateKeeper;
@@ -38,6 +39,9 @@ const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 /// second by default.
 const SLOW_PART: u32 = 30;
 
+/// Time limit for the task that installs engines to end when the server stops: a write may wait for a lock of the
+/// database.
+const ENGINES_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay of the next attempt to install engines after a failure of the store.
 const ENGINES_AGAIN: Duration = Duration::from_secs(5);
 
@@ -158,11 +162,9 @@ pub async fn serve(
         result = result.and(flatten(ended));
     }
     drop(announcement);
-    // Its writes precede the checkpoint. It ends soon: the running compilation is aborted.
+    // Its writes precede the checkpoint.
     app.plugins.stop_compiling();
-    if engines.await.is_err() {
-        tracing::warn!("the task that compiles engines failed");
-    }
+    finish_engines(engines).await;
     if let Err(error) = app.registry.audit.record_all_counts().await {
         tracing::warn!(error = %error, "the last counts of refusals could not be audited");
     }
@@ -180,6 +182,21 @@ async fn compile_engines(app: AppState, mut serving: watch::Receiver<Phase>) {
         tracing::warn!(error = %error, "engines could not be installed, retrying");
         // Ends early when the server stops.
         let _is_over = tokio::time::timeout(ENGINES_AGAIN, serving.changed()).await;
+    }
+}
+
+/// Waits for the task that compiles engines, and aborts it at the time limit. Usually it ends soon: the running
+/// compilation was aborted.
+async fn finish_engines(mut engines: JoinHandle<()>) {
+    match tokio::time::timeout(ENGINES_END_TIMEOUT, &mut engines).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = %error, "the task that compiles engines failed"),
+        Err(_) => {
+            tracing::warn!("the task that installs engines did not end in time; the next start installs them");
+            engines.abort();
+            // The task has released the register when it is over.
+            let _was_aborted = engines.await;
+        }
     }
 }
 
@@ -312,6 +329,15 @@ impl RunningServer {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
         let server = serde_json::from_str(&text).ok()?;
         daftar_sandbox::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
+    }
+
+    /// Removes the file of a killed server. The caller has the lock of the folder, so no server uses it.
+    pub(super) fn forget_killed(data_dir: &Path) {
+        if let Err(error) = fs::remove_file(data_dir.join(FILE))
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(error = %error, "the file that says where a killed server was cannot be removed");
+        }
     }
 
     /// Writes the file with the addresses of the server.

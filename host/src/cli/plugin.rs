@@ -108,6 +108,11 @@ impl PluginCommand {
     pub fn is_local_run(&self) -> bool {
         matches!(self, Self::Call(_) | Self::Test(_) | Self::Bench(_))
     }
+
+    /// True if the command writes files of a plugin's author, and none of a register.
+    pub fn is_of_author(&self) -> bool {
+        matches!(self, Self::New(_) | Self::Build(_) | Self::Wrap(_) | Self::Sign(_))
+    }
 }
 
 /// Runs the command.

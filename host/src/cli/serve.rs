@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
@@ -28,6 +29,9 @@ pub struct ServeArgs {
     plugins: Option<PathBuf>,
 }
 
+/// Time for which a server that is stopped during its start waits for work that cannot be interrupted.
+const START_END_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Runs the command until a shutdown signal.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     let mut config = global.config()?;
@@ -40,11 +44,15 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     config.log.level = global.log_level(config.log.level);
     config.validate()?;
     let (telemetry, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
+    prevent_core_dumps();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let (finishing, mut last_metrics) = (telemetry.clone(), None);
+    let mut is_stopped_early = false;
     let served = runtime.block_on(async {
-        // First: until it is called the signal ends the process, which may take a while to open a register.
+        // First: until these are called SIGHUP ends the process, and SIGTERM is lost if it is the first process of a
+        // container. Opening a register may take a while.
         let reloads = hangups();
+        let mut shutdown = std::pin::pin!(shutdown_signal());
         let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
@@ -56,20 +64,40 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
             compiles_engines_later: true,
             ..global.app_options(global.data_dir.clone())
         };
-        let app = App::open(config, options).await?;
+        // A start may be interrupted at any point: a killed process leaves the same.
+        let app = tokio::select! {
+            // Polled first: this registers the signals.
+            biased;
+            () = shutdown.as_mut() => {
+                tracing::info!("the server was stopped before it had started");
+                is_stopped_early = true;
+                return Ok(());
+            }
+            opened = App::open(config, options) => opened?,
+        };
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
         } else {
             format!("listening on {url}")
         };
         app.telemetry().send_metrics_of(app.metrics_source());
-        let served = serve(app.clone(), listeners, move || say(&ready), reloads, shutdown_signal()).await;
+        let served = serve(app.clone(), listeners, move || say(&ready), reloads, shutdown).await;
         last_metrics = app.telemetry().is_on().then(|| app.metrics_snapshot());
         served.map_err(CliError::from)
     });
     // The register is closed: a slow collector does not prevent another process from opening it.
     finishing.finish(last_metrics);
+    if is_stopped_early {
+        runtime.shutdown_timeout(START_END_TIMEOUT);
+    }
     served
+}
+
+/// Prevents core dumps: the memory of a server contains keys and personal data.
+fn prevent_core_dumps() {
+    if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
+        tracing::warn!(error = %error, "core dumps cannot be prevented, and contain keys and personal data");
+    }
 }
 
 /// Prints a line; the server continues if its standard output is closed.

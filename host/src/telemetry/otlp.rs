@@ -29,6 +29,7 @@ use self::meters::{Meters, MetricsSource};
 use self::sender::{MetricsSender, Outcome, Queue, QueueProcessor, Sender, Stop};
 use super::{BoxedLayer, MetricsSnapshot};
 use daftar_domain::config::OtlpConfig;
+use daftar_domain::context::{IdSource, RandomIds};
 
 /// Name of this program in the resource of spans and metrics.
 const SCOPE: &str = "daftar";
@@ -56,6 +57,8 @@ impl Otlp {
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", config.service_name.clone()),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            // Several servers of one register have the same name: without it a collector mixes their metrics.
+            KeyValue::new("service.instance.id", RandomIds.next_id()),
         ]);
         let resource = resource.build();
         let spans = collector.span_exporter(&resource)?;

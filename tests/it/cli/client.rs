@@ -138,6 +138,7 @@ fn a_server_that_died_is_not_taken_for_a_running_one() {
     let stale = json!({"admin_url": "http://127.0.0.1:1", "process_id": u32::from(u16::MAX) * 1_000});
     std::fs::write(app.data_dir().join("server.json"), stale.to_string()).unwrap();
     assert_eq!(json_of(app.data_dir(), &["list"]), json!({"data": []}));
+    assert!(!app.data_dir().join("server.json").exists(), "the next process to use the folder removes it");
 }
 
 #[test]

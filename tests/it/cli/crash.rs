@@ -1,5 +1,9 @@
 //! A server that is killed: acknowledged writes are present when it starts again.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use daftar_tests::process::create_client;
 use daftar_tests::records::{FEMALE, path, person};
 use daftar_tests::{Server, token};
@@ -32,5 +36,34 @@ fn every_acknowledged_write_outlives_a_kill() {
             assert_eq!(call(&path("Individual", &id.to_string())).status, 200, "{id} after kill {round}");
         }
     }
+    drop(server.stop().expect_success());
+}
+
+/// Asserts that no other account may read a file or folder in the folder.
+fn assert_private(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        // A file may be replaced while the folder is read.
+        let Ok(metadata) = entry.metadata() else { continue };
+        assert_eq!(metadata.permissions().mode() & 0o077, 0, "{}", entry.path().display());
+        if metadata.is_dir() {
+            assert_private(&entry.path());
+        }
+    }
+}
+
+#[test]
+fn the_files_of_a_server_are_private_and_its_memory_is_not_dumped() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let server = Server::serve(&data_dir, &[]);
+    drop(create_client(&data_dir, &["individual:all"]));
+    assert!(data_dir.join("store/db").is_file());
+    // Not all of the data folder: the test copied the compiled plugins into it.
+    assert_private(&data_dir.join("store"));
+    assert_private(&data_dir.join("plugins"));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.id().as_raw_nonzero())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert!(core.split_whitespace().filter(|word| *word == "0").count() == 2, "{core}");
     drop(server.stop().expect_success());
 }

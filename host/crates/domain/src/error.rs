@@ -10,6 +10,8 @@ use std::io;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
+use tokio::task::JoinError;
+
 use crate::client::ClientId;
 use crate::code::Namespace;
 use crate::error_code::ErrorCode;
@@ -291,6 +293,12 @@ impl AppError {
         causes(&**cause).any(|error| error.is::<Outage>())
     }
 
+    /// Creates an error for a task that ended without a result. The log gets no panic message.
+    #[must_use]
+    pub fn of_task(error: JoinError) -> Self {
+        Self::Internal(TaskEnded::from(error).into())
+    }
+
     /// Creates an error for a defect of the server, with one sentence for the log.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
@@ -367,6 +375,23 @@ thread_local! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
+/// A task ended without a result. In contrast to [`JoinError`], it omits the message of a panic, which may contain data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TaskEnded {
+    /// It panicked.
+    #[error("a task panicked")]
+    Panicked,
+    /// It was cancelled, for example because the server stops.
+    #[error("a task was cancelled")]
+    Cancelled,
+}
+
+impl From<JoinError> for TaskEnded {
+    fn from(error: JoinError) -> Self {
+        if error.is_panic() { Self::Panicked } else { Self::Cancelled }
+    }
+}
+
 /// Runs a closure and returns its panic as an error. Data that it changed must not be used after a panic.
 ///
 /// # Errors
@@ -429,5 +454,18 @@ mod tests {
         assert!(AppError::Unavailable(Around(outage()).into()).is_outage());
         assert!(!AppError::Unavailable(Around("a disk".into()).into()).is_outage());
         assert!(!AppError::Internal(outage()).is_outage());
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_task_omits_the_message_of_its_panic() {
+        let identifier = String::from("urn:x:a|1");
+        let ended = tokio::spawn(async move { assert!(identifier.is_empty(), "{identifier}") }).await;
+        let error = ended.map_err(AppError::of_task).unwrap_err();
+        let texts: Vec<String> = causes(&error).map(ToString::to_string).collect();
+        assert_eq!(texts.last().map(String::as_str), Some("a task panicked"));
+        assert!(!format!("{texts:?} {error:?}").contains("urn:x:a"));
+        let cancelled = tokio::spawn(std::future::pending::<()>());
+        cancelled.abort();
+        assert_eq!(TaskEnded::from(cancelled.await.unwrap_err()), TaskEnded::Cancelled);
     }
 }

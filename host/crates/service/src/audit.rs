@@ -8,7 +8,7 @@
 //! **Invariant:** for any input, these denials cause at most `2 * (KEYS_MAX + 1)` entries per minute. The first of
 //! each kind is written immediately, and its repetitions are written as one entry with their count when the minute
 //! ends. Beyond `KEYS_MAX` kinds, all denials share one entry. A crash loses pending counts, but not the first entry
-//! of each kind.
+//! of each kind. Entries that the store refuses are counted again: they are written with the counts of a later minute.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -115,11 +115,20 @@ impl AuditLog {
     /// # Errors
     /// As [`Self::record`].
     pub async fn record_ended(&self, entries: Vec<AuditEntry>) -> Result<(), AppError> {
-        let mut lines = Vec::with_capacity(entries.len());
+        let mut due = Due::default();
         for entry in entries {
-            if is_counted(&entry) { lines.extend(self.refusals.add(entry)) } else { lines.push(entry) }
+            if is_counted(&entry) { due.extend(self.refusals.add(entry)) } else { due.lines.push(entry) }
         }
-        self.record_now(lines).await
+        self.record_due(due).await
+    }
+
+    /// Writes entries; counts denials again that could not be written.
+    async fn record_due(&self, Due { lines, counted }: Due) -> Result<(), AppError> {
+        let written = self.record_now(lines).await;
+        if written.is_err() {
+            self.refusals.put_back(counted);
+        }
+        written
     }
 
     /// Reads at most `lines_max` entries before a position, newest first. The query itself is recorded in the audit
@@ -184,7 +193,7 @@ impl AuditLog {
     /// # Errors
     /// As [`Self::record`].
     pub async fn record_counts(&self, now: Timestamp) -> Result<(), AppError> {
-        self.record_now(self.refusals.over(now)).await
+        self.record_due(self.refusals.over(now)).await
     }
 
     /// Writes all pending counts of denials when the server stops.
@@ -192,7 +201,7 @@ impl AuditLog {
     /// # Errors
     /// As [`Self::record`].
     pub async fn record_all_counts(&self) -> Result<(), AppError> {
-        self.record_now(self.refusals.all()).await
+        self.record_due(self.refusals.all()).await
     }
 }
 
@@ -301,20 +310,44 @@ struct Kind {
 #[derive(Debug, Default)]
 struct Counts(Mutex<Minute>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Minute {
     since: Option<Timestamp>,
+    /// The beginning of earlier counts that could not be written and are included; none without such.
+    earlier_since: Option<Timestamp>,
     /// The latest entry of each kind, and the number of its occurrences after the first.
     kinds: HashMap<Kind, (AuditEntry, u64)>,
     /// The latest entry of the kinds that are not distinguished, and their number.
     others: Option<(AuditEntry, u64)>,
 }
 
+/// Entries to write.
+#[derive(Debug, Default)]
+struct Due {
+    lines: Vec<AuditEntry>,
+    /// The denials that the entries report: counted again if they cannot be written.
+    counted: Minute,
+}
+
+impl Due {
+    /// The first denial of its kind.
+    fn first(entry: AuditEntry) -> Self {
+        let kinds = HashMap::from([(kind_of(&entry), (entry.clone(), 1))]);
+        let counted = Minute { since: Some(entry.at), kinds, ..Minute::default() };
+        Self { lines: vec![entry], counted }
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.lines.extend(more.lines);
+        self.counted.merge(more.counted);
+    }
+}
+
 impl Counts {
     /// Adds a denial; returns the entries to write immediately.
-    fn add(&self, entry: AuditEntry) -> Vec<AuditEntry> {
+    fn add(&self, entry: AuditEntry) -> Due {
         let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lines = minute.end_if_over(entry.at);
+        let mut due = minute.end_if_over(entry.at);
         minute.since.get_or_insert(entry.at);
         let has_room = minute.kinds.len() < KEYS_MAX;
         match minute.kinds.entry(kind_of(&entry)) {
@@ -325,39 +358,90 @@ impl Counts {
             }
             Entry::Vacant(free) if has_room => {
                 free.insert((entry.clone(), 0));
-                lines.push(entry);
+                due.extend(Due::first(entry));
             }
-            Entry::Vacant(_) => {
-                let before = minute.others.take().map_or(0, |(_, count)| count);
-                minute.others = Some((entry, before.saturating_add(1)));
-            }
+            Entry::Vacant(_) => minute.count_other(entry, 1),
         }
-        lines
+        due
+    }
+
+    /// Counts denials again whose entries could not be written.
+    fn put_back(&self, counted: Minute) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).merge(counted);
     }
 
     /// Returns the counts of a minute that has ended at that time.
-    fn over(&self, now: Timestamp) -> Vec<AuditEntry> {
+    fn over(&self, now: Timestamp) -> Due {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end_if_over(now)
     }
 
     /// Returns all pending counts when the server stops.
-    fn all(&self) -> Vec<AuditEntry> {
+    fn all(&self) -> Due {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).end()
     }
 }
 
 impl Minute {
-    fn end_if_over(&mut self, now: Timestamp) -> Vec<AuditEntry> {
+    fn end_if_over(&mut self, now: Timestamp) -> Due {
         // A clock that was set back also ends the minute.
         let is_over = self.since.is_some_and(|since| now < since || now.duration_since(since) >= WINDOW);
-        if is_over { self.end() } else { Vec::new() }
+        if is_over { self.end() } else { Due::default() }
     }
 
-    fn end(&mut self) -> Vec<AuditEntry> {
-        let Self { since, kinds, others } = std::mem::take(self);
+    fn end(&mut self) -> Due {
+        let mut counted = std::mem::take(self);
+        // The others were written, and have not occurred again.
+        counted.kinds.retain(|_, (_, again)| *again > 0);
+        Due { lines: counted.clone().into_lines(), counted }
+    }
+
+    /// Adds the counts of another minute: they are written when this minute ends.
+    fn merge(&mut self, other: Self) {
+        let Self { since, earlier_since, kinds, others } = other;
+        self.earlier_since = [self.earlier_since, earlier_since, since].into_iter().flatten().min();
+        self.since = self.since.or(since);
+        for (kind, (latest, again)) in kinds {
+            self.count(kind, latest, again);
+        }
+        if let Some((latest, count)) = others {
+            self.count_other(latest, count);
+        }
+    }
+
+    /// Counts a denial without an entry for the first of its kind.
+    fn count(&mut self, kind: Kind, entry: AuditEntry, times: u64) {
+        let has_room = self.kinds.len() < KEYS_MAX;
+        match self.kinds.entry(kind) {
+            Entry::Occupied(mut counted) => {
+                let (latest, again) = counted.get_mut();
+                *again = again.saturating_add(times);
+                if entry.at > latest.at {
+                    *latest = entry;
+                }
+            }
+            Entry::Vacant(free) if has_room => {
+                free.insert((entry, times));
+            }
+            Entry::Vacant(_) => self.count_other(entry, times),
+        }
+    }
+
+    /// Counts denials whose kind is not distinguished.
+    fn count_other(&mut self, entry: AuditEntry, times: u64) {
+        let (latest, count) = match self.others.take() {
+            Some((latest, count)) if latest.at > entry.at => (latest, count),
+            Some((_, count)) => (entry, count),
+            None => (entry, 0),
+        };
+        self.others = Some((latest, count.saturating_add(times)));
+    }
+
+    fn into_lines(self) -> Vec<AuditEntry> {
+        let Self { since, earlier_since, kinds, others } = self;
+        let since = [since, earlier_since].into_iter().flatten().min();
         let since = since.map(|since| since.to_string()).unwrap_or_default();
-        let repeated = kinds.into_values().filter(|(_, again)| *again > 0);
-        let mut lines: Vec<AuditEntry> = repeated
+        let mut lines: Vec<AuditEntry> = kinds
+            .into_values()
             .map(|(latest, again)| {
                 AuditEntry { count: again, ..latest }.with_note(format!("as often again since {since}"))
             })
@@ -421,29 +505,29 @@ mod count_tests {
     #[test]
     fn the_first_is_recorded_immediately_and_the_rest_with_their_count() {
         let tally = Counts::default();
-        assert_eq!(tally.add(refusal(1, 0)), [refusal(1, 0)]);
+        assert_eq!(tally.add(refusal(1, 0)).lines, [refusal(1, 0)]);
         for second in 1..60 {
-            assert_eq!(tally.add(refusal(1, second)), []);
+            assert_eq!(tally.add(refusal(1, second)).lines, []);
         }
-        assert_eq!(tally.add(refusal(2, 59)), [refusal(2, 59)], "from elsewhere");
-        assert_eq!(tally.over(refusal(1, 59).at), []);
-        let lines = tally.over(refusal(1, 60).at);
+        assert_eq!(tally.add(refusal(2, 59)).lines, [refusal(2, 59)], "from elsewhere");
+        assert_eq!(tally.over(refusal(1, 59).at).lines, []);
+        let lines = tally.over(refusal(1, 60).at).lines;
         assert_eq!(counts(&lines), [59]);
         assert_eq!(lines[0].note.as_deref(), Some("as often again since 2026-03-01T12:00:00Z"));
-        assert_eq!(tally.over(refusal(1, 600).at), []);
-        assert_eq!(tally.all(), []);
+        assert_eq!(tally.over(refusal(1, 600).at).lines, []);
+        assert_eq!(tally.all().lines, []);
     }
 
     #[test]
     fn more_kinds_than_are_counted_separately_are_one_entry() {
         let tally = Counts::default();
-        let reported = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
+        let reported = (0..=255).map(|address| tally.add(refusal(address, 0)).lines.len()).sum::<usize>();
         assert_eq!(reported, KEYS_MAX);
-        let lines = tally.all();
+        let lines = tally.all().lines;
         assert_eq!(counts(&lines), [256 - KEYS_MAX as u64]);
         assert_eq!((lines[0].address, lines[0].reason.as_deref()), (None, Some("various")));
         for round in 1..1_000 {
-            let lines = (0..=255).map(|address| tally.add(refusal(address, 60 * round)).len()).sum::<usize>();
+            let lines = (0..=255).map(|address| tally.add(refusal(address, 60 * round)).lines.len()).sum::<usize>();
             assert!(lines <= 2 * (KEYS_MAX + 1), "{lines}");
         }
     }
@@ -460,7 +544,7 @@ mod count_tests {
         for number in 0..KEYS_MAX + 2 {
             tally.add(of_client(number));
         }
-        let lines = tally.all();
+        let lines = tally.all().lines;
         assert_eq!(counts(&lines), [2]);
         let AuditEntry { actor, action, status, request_id, .. } = &lines[0];
         assert_eq!((actor, *action, *status), (&Actor::Unknown, AuditAction::Authenticate, None));
@@ -490,11 +574,29 @@ mod count_tests {
     }
 
     #[test]
+    fn denials_whose_entries_could_not_be_written_are_counted_again() {
+        let tally = Counts::default();
+        tally.put_back(tally.add(refusal(1, 0)).counted);
+        tally.add(refusal(1, 1));
+        let over = tally.over(refusal(1, 60).at);
+        assert_eq!(counts(&over.lines), [2], "the first one too");
+        tally.put_back(over.counted);
+        let more = tally.add(refusal(1, 61));
+        assert_eq!(counts(&more.lines), [2, 1]);
+        tally.put_back(more.counted);
+        assert_eq!(tally.over(refusal(1, 120).at).lines, [], "in the new minute");
+        let lines = tally.over(refusal(1, 121).at).lines;
+        assert_eq!(counts(&lines), [3]);
+        assert_eq!(lines[0].note.as_deref(), Some("as often again since 2026-03-01T12:00:00Z"));
+        assert_eq!(tally.all().lines, []);
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_starts_again() {
         let tally = Counts::default();
         tally.add(refusal(1, 100));
         tally.add(refusal(1, 100));
-        assert_eq!(counts(&tally.add(refusal(1, 0))), [1, 1], "the repetition, and a first one");
+        assert_eq!(counts(&tally.add(refusal(1, 0)).lines), [1, 1], "the repetition, and a first one");
     }
 }
 

@@ -296,7 +296,7 @@ impl Backups {
         Timestamp::from_second(last_s).ok()
     }
 
-    /// Stores that a complete backup of that time was sent.
+    /// Stores that a complete backup of that time was passed to its reader.
     async fn keep_last(&self, as_of: Timestamp) {
         let last_s = u64::try_from(as_of.as_second()).unwrap_or(0);
         self.last_s.fetch_max(last_s, Ordering::Relaxed);
@@ -449,6 +449,7 @@ async fn write(
     }
     let Finished { blocks, counts } = blocking(move || writer.finish()).await?.map_err(defect)?;
     give(sender, blocks).await?;
+    until_taken(sender).await?;
     Ok(counts)
 }
 
@@ -466,13 +467,27 @@ async fn add(
 
 async fn give(sender: &mpsc::Sender<Result<Vec<u8>, AppError>>, blocks: Vec<Vec<u8>>) -> Result<(), Interrupted> {
     for block in blocks {
-        match tokio::time::timeout(READER_PATIENCE, sender.send(Ok(block))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(Interrupted::Reader("the reader disconnected before the end of the backup")),
-            Err(_) => return Err(Interrupted::Reader("the reader read nothing of the backup for a minute")),
-        }
+        patiently(sender.send(Ok(block))).await?;
     }
     Ok(())
+}
+
+/// Waits until the reader has taken all blocks: a backup whose last blocks still wait is not complete.
+async fn until_taken(sender: &mpsc::Sender<Result<Vec<u8>, AppError>>) -> Result<(), Interrupted> {
+    // One block more each time: the patience is for each block.
+    for free in 1..=sender.max_capacity() {
+        drop(patiently(sender.reserve_many(free)).await?);
+    }
+    Ok(())
+}
+
+/// Waits for the reader, which fails if it disconnects, and at most for [`READER_PATIENCE`].
+async fn patiently<T, E>(waiting: impl Future<Output = Result<T, E>>) -> Result<T, Interrupted> {
+    match tokio::time::timeout(READER_PATIENCE, waiting).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err(Interrupted::Reader("the reader disconnected before the end of the backup")),
+        Err(_) => Err(Interrupted::Reader("the reader read nothing of the backup for a minute")),
+    }
 }
 
 fn read_part(file: &mut File) -> std::io::Result<Vec<u8>> {

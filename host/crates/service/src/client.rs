@@ -387,7 +387,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
 pub(super) async fn spawn_uncancellable<T: Send + 'static>(
     change: impl Future<Output = Result<T, AppError>> + Send + 'static,
 ) -> Result<T, AppError> {
-    tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?
+    tokio::spawn(change.in_current_span()).await.map_err(AppError::of_task)?
 }
 
 /// The current time, or the next millisecond after the last change if the clock fails or went back: this timestamp

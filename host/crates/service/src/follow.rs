@@ -24,7 +24,7 @@ use crate::plugin::PluginAdministration;
 use crate::vocabulary_publisher::SyncOutcome;
 use daftar_auth::{ClientDirectory, SigningKeyRings};
 use daftar_domain::context::Clock;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, TaskEnded};
 use daftar_store::Store;
 use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
@@ -256,7 +256,7 @@ impl Follower {
         let _turn = self.shared.turn().await.map_err(|error| error.to_string())?;
         let ring = Arc::clone(&self.rings.tokens);
         let raised = tokio::task::spawn_blocking(move || ring.raise_lifetime()).await;
-        raised.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        raised.map_err(|error| TaskEnded::from(error).to_string())?.map_err(|error| error.to_string())
     }
 
     fn note(&self, outcome: Result<(), AppError>, part: Part) {
@@ -413,7 +413,7 @@ impl Follower {
         let rings = self.rings.clone();
         let taken_up = match tokio::task::spawn_blocking(move || rings.reload()).await {
             Ok(taken_up) => taken_up.map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(TaskEnded::from(error).to_string()),
         };
         match taken_up {
             Ok(true) => tracing::info!("signing keys written by another process are active"),

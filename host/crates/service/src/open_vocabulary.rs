@@ -263,7 +263,7 @@ pub async fn resolve(
         let generation = Arc::new(consulted);
         Ok(Consulted { generation, requested })
     });
-    consulted.await.map_err(|error| AppError::Internal(error.into()))?
+    consulted.await.map_err(AppError::of_task)?
 }
 
 /// The same on a thread of the sandbox.
@@ -418,9 +418,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use daftar_domain::change::Change;
     use daftar_domain::code::Code;
     use daftar_domain::individual::IndividualDetails;
-    use daftar_domain::record::RecordId;
+    use daftar_domain::record::{RecordId, RecordKind};
+    use daftar_store::ChangeSink;
     use daftar_store_sled::testing::shared_store;
     use daftar_vocabulary::testing::{VocabularyBuilder, generation_of};
     use daftar_vocabulary::{OpenFailure, OpenPacks, PackOrigin, ResolvedConcept};
@@ -444,6 +446,12 @@ mod tests {
         }
 
         fn record_invalid(&self, _: &PackOrigin) {}
+    }
+
+    struct NoSink;
+
+    impl ChangeSink for NoSink {
+        fn apply(&self, _: &[Change]) {}
     }
 
     /// A register with an open and another vocabulary, each of which lists one code.
@@ -487,6 +495,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_of_a_disconnected_client_locks_numbers_until_it_has_ended() {
         let registry = registry();
+        registry.store.attach_sink(Arc::new(NoSink)).unwrap();
         let changing = registry.vocabularies.changing();
         let generation = registry.vocabularies.current();
         let lock = Some(Arc::clone(&changing).lock_owned().await);
@@ -501,6 +510,7 @@ mod tests {
         }
         assert!(changing.try_lock().is_err(), "the write has not ended");
         drop(changing.lock().await);
-        assert!(registry.store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some());
+        let written = registry.store.scan_records(RecordKind::Individual, RecordId(0), 10).await.unwrap();
+        assert_eq!(written.len(), 1);
     }
 }

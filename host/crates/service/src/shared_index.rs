@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::memory_index::MemoryIndex;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use daftar_domain::error::causes;
+use daftar_domain::error::{TaskEnded, causes};
 use daftar_domain::field::FieldSet;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::{Columns, Snapshot};
@@ -426,7 +426,7 @@ impl SharedIndex {
 /// Waits for a page to be applied.
 async fn loaded(loading: Option<tokio::task::JoinHandle<()>>) -> Result<(), StoreError> {
     match loading {
-        Some(loading) => loading.await.map_err(|error| StoreError::Failed(error.into())),
+        Some(loading) => loading.await.map_err(|error| StoreError::Failed(TaskEnded::from(error).into())),
         None => Ok(()),
     }
 }

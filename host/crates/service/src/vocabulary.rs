@@ -191,7 +191,7 @@ pub async fn prepare_search(ctx: &OpContext, generation: &Arc<Generation>, place
         let vocabularies = searched(&ctx, &generation, &place).unwrap_or_default();
         vocabularies.iter().for_each(|vocabulary| vocabulary.prepare_search());
     });
-    made.await.map_err(|error| AppError::Internal(error.into()))
+    made.await.map_err(AppError::of_task)
 }
 
 /// Searches codes whose vocabularies were prepared with [`prepare_search`].

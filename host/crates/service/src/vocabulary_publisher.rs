@@ -373,7 +373,7 @@ impl VocabularyPublisher {
 pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, AppError> {
     // Its spans are children of the caller's span.
     let span = tracing::Span::current();
-    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(|error| AppError::Internal(error.into()))
+    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(AppError::of_task)
 }
 
 impl VocabularyPublisher {

@@ -222,6 +222,24 @@ impl PostgresStore {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(writer_gone)
     }
 
+    /// Returns the queue of the task that writes audit entries.
+    ///
+    /// # Errors
+    /// If the store is closed, or the task ended by a panic.
+    fn audit_jobs(&self) -> Result<mpsc::Sender<AuditJob>, StoreError> {
+        let jobs = self.jobs()?.audit;
+        if jobs.is_closed() { Err(writer_gone()) } else { Ok(jobs) }
+    }
+
+    /// Checks that the tasks that write exist: after a panic they do not until the next start.
+    ///
+    /// # Errors
+    /// If the store is closed, or one of them ended by a panic.
+    fn check_tasks(&self) -> Result<(), StoreError> {
+        self.audit_jobs()?;
+        if self.jobs()?.writer.is_closed() { Err(writer_gone()) } else { Ok(()) }
+    }
+
     fn send(&self, job: Job) -> Result<(), StoreError> {
         let by = Instant::now() + self.write_wait;
         sent(&self.jobs()?.writer, QueuedJob { job, by })

@@ -180,7 +180,7 @@ impl PostgresStore {
     /// Returns its pending work and its writes. Does not query the database.
     #[must_use]
     pub fn usage(&self) -> StoreUsage {
-        let is_sound = !self.database.is_unavailable();
+        let is_sound = !self.database.is_unavailable() && self.check_tasks().is_ok();
         StoreUsage { is_sound, ..self.meters.usage(&self.audit, &self.last_sequence, self.queue_writes_max) }
     }
 

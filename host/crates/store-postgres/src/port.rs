@@ -66,6 +66,7 @@ impl Store for PostgresStore {
         if self.database.is_unavailable() && !self.feed.is_listening() {
             return Err(StoreError::Failed("the database does not respond".into()));
         }
+        self.check_tasks()?;
         if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
     }
 
@@ -258,6 +259,8 @@ impl Store for PostgresStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        // After a panic of the task, its pending entries stay in the buffer, and later ones would only join them.
+        let jobs = self.audit_jobs()?;
         // When the database is available again, pending entries are written before new ones are accepted.
         let lines_wait = self.lines_wait.load(Ordering::Acquire);
         if lines_wait && (self.database.is_unavailable() || self.write_audit().await.is_err()) {
@@ -269,7 +272,7 @@ impl Store for PostgresStore {
             Waiting::Full => AuditJob::Write(None),
             Waiting::More => return Ok(()),
         };
-        match sent(&self.jobs()?.audit, hint) {
+        match sent(&jobs, hint) {
             // The task has pending work, and writes the entries along with it.
             Ok(()) | Err(StoreError::Overloaded) => Ok(()),
             Err(error) => Err(error),

@@ -52,9 +52,21 @@ pub(super) fn data_folder(patient: &Patient) -> Vec<Check> {
     checks.extend(unfinished_restore(folder));
     checks.extend(in_use(patient));
     if patient.config.store.backend == StoreBackend::Sled {
+        checks.extend(store_folder(patient));
         checks.push(checkpoints(patient));
     }
     checks
+}
+
+/// Checks the folder of the store if it is outside of the data folder, which protects all that it contains.
+fn store_folder(patient: &Patient) -> Vec<Check> {
+    let store = patient.store();
+    if store.starts_with(&patient.data_dir) {
+        return Vec::new();
+    }
+    // If it does not exist, the check of the register reports that.
+    let Ok(metadata) = fs::metadata(&store) else { return Vec::new() };
+    vec![owner(&store, metadata.uid()), mode(&store, metadata.permissions().mode()), writable(&store)]
 }
 
 fn owner(folder: &Path, owner: u32) -> Check {

@@ -169,6 +169,24 @@ fn a_clock_behind_the_register_or_the_release_is_reported() {
 }
 
 #[test]
+fn a_store_outside_of_the_data_folder_is_checked_as_well() {
+    let folder = Folder::new();
+    let store = folder.folder.path().join("records");
+    fs::rename(folder.path().join("store"), &store).unwrap();
+    let text = format!(
+        "[server]\nlisten = '127.0.0.1:0'\nadmin_listen = '127.0.0.1:0'\n[store]\npath = '{}'\n",
+        store.display()
+    );
+    let patient = Patient { config: Config::parse(&text).unwrap(), ..folder.patient() };
+    let found = |mode| {
+        fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
+        bad(&examine(&patient))
+    };
+    assert_eq!(found(0o755), [(CheckArea::DataFolder, "mode", CheckState::Warning)]);
+    assert_eq!(found(0o700), []);
+}
+
+#[test]
 fn unfinished_operations_are_reported() {
     for (name, found) in [
         ("restore.unfinished", (CheckArea::DataFolder, "restore", CheckState::Problem)),

@@ -1,8 +1,8 @@
 //! The gauges and counters of the server. `host/docs/METRICS.md` lists them.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -47,7 +47,7 @@ pub(in crate::app) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnap
         /// 1 while the server is ready, as `/health/ready` reports.
         gauge "daftar_ready" = flag(app.readiness().is_ok());
     }
-    now.process();
+    now.process(upkeep.metrics.started);
     now.limits(app);
     now.store(app, upkeep);
     now.follower(app);
@@ -63,7 +63,7 @@ pub(in crate::app) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnap
 }
 
 impl MetricsSnapshot {
-    fn process(&mut self) {
+    fn process(&mut self, started: Timestamp) {
         // Reading the folder opens one file descriptor as well.
         let files = std::fs::read_dir("/proc/self/fd").ok().map(|files| number(files.count().saturating_sub(1)));
         let used = clock_gettime(ClockId::ProcessCPUTime);
@@ -71,7 +71,7 @@ impl MetricsSnapshot {
             /// Resident memory of the process.
             gauge "process_resident_memory_bytes" = resident_bytes();
             /// Start time of the process.
-            gauge "process_start_time_seconds" = started_s();
+            gauge "process_start_time_seconds" = number(started.as_second());
             /// Open file descriptors of the process.
             gauge "process_open_fds" = files;
             /// Its maximum.
@@ -427,10 +427,4 @@ fn resident_bytes() -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(number(kibibytes.saturating_mul(1_024)))
-}
-
-/// Returns the start time of this process, in seconds since 1970: the modification time of its folder in `/proc`.
-fn started_s() -> Option<f64> {
-    let started: SystemTime = std::fs::metadata("/proc/self").ok()?.modified().ok()?;
-    Some(started.duration_since(UNIX_EPOCH).ok()?.as_secs_f64().floor())
 }

@@ -161,7 +161,10 @@ impl CertificateKeeper {
                         "the certificate in the files cannot be used, so the one before stays in use; it is tried again when a file changes and on SIGHUP"
                     );
                 }
-                Watch { refused: Some(now), ..last }
+                if today != last.warned_on {
+                    self.warn_of_expiry(expiry_of(&self.shown.0.load()));
+                }
+                Watch { refused: Some(now), warned_on: today, ..last }
             }
         }
     }

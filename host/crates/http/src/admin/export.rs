@@ -159,7 +159,7 @@ impl Sending {
             }
             Ok::<_, AppError>((out, page.last))
         });
-        let (mut out, last) = written.await.map_err(|error| AppError::Internal(error.into()))??;
+        let (mut out, last) = written.await.map_err(AppError::of_task)??;
         self.sent = self.sent.saturating_add(count);
         let next = match last {
             Some(last) => Some(ExportCursor { at, kind, after: last }),

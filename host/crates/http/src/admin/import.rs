@@ -166,7 +166,7 @@ fn prepared(
                     prepared
                 })
             });
-            prepared.await.map_err(|error| AppError::Internal(error.into()))
+            prepared.await.map_err(AppError::of_task)
         }
     };
     let first_line = requested.first_line;

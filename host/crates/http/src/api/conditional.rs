@@ -146,7 +146,7 @@ pub fn unless_cached(headers: &HeaderMap, cached: &TaggedBytes, media_type: &'st
 /// # Errors
 /// If the task is lost.
 pub async fn elsewhere(make: impl FnOnce() -> Response + Send + 'static) -> Result<Response, AppError> {
-    tokio::task::spawn_blocking(make).await.map_err(|error| AppError::Internal(error.into()))
+    tokio::task::spawn_blocking(make).await.map_err(AppError::of_task)
 }
 
 /// The languages of a response, in order of appearance.

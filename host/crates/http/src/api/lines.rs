@@ -374,7 +374,7 @@ impl Spool {
                 }
                 Next::OfFile(file, at, bytes) => {
                     let read = spawn_blocking(move || read_at(&file, at, bytes)).await;
-                    let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+                    let read = read.unwrap_or_else(|error| Err(error.into()));
                     if read.is_ok() {
                         let mut state = self.lock();
                         state.file_read = state.file_read.saturating_add(bytes);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 
 use super::format::{BLOCK_BYTES, End};
@@ -67,6 +68,21 @@ fn written(head: &Head, items: Vec<Item>) -> Vec<u8> {
 
 fn read(bytes: &[u8], depth: Depth) -> Result<Contents, BackupProblem> {
     inspect(bytes, depth, &mut |_, _| ())
+}
+
+#[tokio::test]
+async fn a_backup_is_complete_only_when_its_reader_has_taken_every_block() {
+    let (sender, mut bytes) = mpsc::channel(BLOCKS_WAITING);
+    assert!(give(&sender, vec![vec![1], vec![2]]).await.is_ok());
+    let mut taken = std::pin::pin!(until_taken(&sender));
+    for block in [vec![1], vec![2]] {
+        assert!(taken.as_mut().now_or_never().is_none(), "{block:?} was not taken");
+        assert_eq!(bytes.recv().await.unwrap().unwrap(), block);
+    }
+    assert!(taken.await.is_ok());
+    assert!(give(&sender, vec![vec![3]]).await.is_ok());
+    drop(bytes);
+    assert!(matches!(until_taken(&sender).await, Err(Interrupted::Reader(_))));
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ async fn changes(registry: &Registry, group: RecordId, last: VersionId) -> Resul
     let cancellation = Cancellation::default();
     let _cancelled_when_this_is_dropped = cancellation.guard();
     let reading = move || runtime.block_on(changes_here(&*store, group, last, &cancellation));
-    spawn_blocking(reading).await.map_err(|error| AppError::Internal(error.into()))?
+    spawn_blocking(reading).await.map_err(AppError::of_task)?
 }
 
 async fn changes_here(

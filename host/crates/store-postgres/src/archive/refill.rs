@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use daftar_domain::change::Sequence;
 use daftar_domain::config::StoreBackend;
+use daftar_domain::error::TaskEnded;
 use daftar_store::StoreError;
 use daftar_store::archive::{ApplyReport, CatchUp, Ends, Entry, Held, Mark, Refill};
 use daftar_store::change_log::RegisterId;
@@ -158,7 +159,8 @@ impl PostgresRefill {
             let batch = filling.add_all(entries, is_all)?;
             Ok::<_, Broken>((filling, batch))
         });
-        let (filling, batch) = converting.await.map_err(|error| StoreError::Failed(error.into()))??;
+        let (filling, batch) =
+            converting.await.map_err(|error| StoreError::Failed(TaskEnded::from(error).into()))??;
         if let Some(batch) = batch {
             self.settle().await?;
             self.written = Some(self.ask(|answer| Step::Put(Part::Rows(Box::new(batch)), answer)).await?);

@@ -12,6 +12,7 @@ use super::time::{Day, Instant};
 use crate::failure::{Failure, Meaning};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
+use daftar_domain::error::TaskEnded;
 use daftar_domain::group::Group;
 use daftar_domain::individual::Individual;
 use daftar_domain::person_name::{search_phrase, sort_text};
@@ -167,7 +168,7 @@ impl Apart {
         match self.0 {
             Working::Here(rows) => *rows,
             Working::Elsewhere(working) => {
-                working.await.map_err(|error| Failure::new(Meaning::Refused, error.to_string()))?
+                working.await.map_err(|error| Failure::new(Meaning::Refused, TaskEnded::from(error).to_string()))?
             }
         }
     }

@@ -119,6 +119,11 @@ impl ViewColumn {
                 place.by_kind(|kind| kind_number(kind).to_string()),
                 place.json()
             ),
+            // As in bodies: `[]` for a membership that is known to have no identifier, absent where that is not known.
+            Source::Count if kind == RecordKind::ProgramMembership && column.path == ["identifier"] => format!(
+                "CASE WHEN {base} ? 'identifier' THEN jsonb_array_length({}) WHEN ({base} ->> 'has_no_identifier')::boolean THEN 0 END",
+                place.json()
+            ),
             Source::Count => format!("jsonb_array_length({})", place.json()),
         };
         let value = match column.absent {
@@ -250,9 +255,11 @@ fn id(value: &str) -> String {
     )
 }
 
-/// The label of a code in the language that the session chose.
+/// The label of a code in the language that the session chose; for a code without a label, as of a removed pack, the
+/// code without its namespace, as in bodies.
 fn shown(uri: &str) -> String {
-    format!("({})", label(uri, "current_setting('reporting.language', true)"))
+    let label = label(uri, "current_setting('reporting.language', true)");
+    format!("coalesce(({label}), substr({uri}, strpos({uri}, '#') + 1))")
 }
 
 /// The label of a code in a language, else in the language without its region, else in the default one.

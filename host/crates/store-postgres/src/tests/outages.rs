@@ -101,6 +101,23 @@ async fn requests_fail_while_the_database_is_down_and_succeed_afterwards() {
     assert!(store.database_usage().retries > 0 && store.usage().is_sound);
 }
 
+#[tokio::test]
+async fn a_store_that_lost_a_task_that_writes_is_not_ready_and_accepts_no_entry_that_nobody_writes() {
+    let server = Server::shared();
+    for task in [0, 1] {
+        let (store, _listener) = hasty(&server.create_database()).await;
+        store.readiness().unwrap();
+        // As a panic does, this drops the queue of the task.
+        store.writers.lock().unwrap().as_ref().unwrap()[task].abort();
+        until(|| store.check_tasks().is_err()).await;
+        assert!(is_failed(&store.readiness()) && !store.usage().is_sound);
+        for _ in 0..2 {
+            let added = store.append_audit(vec![audit_entry("afterwards")]).await;
+            assert_eq!(is_failed(&added), task == 1);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_killed_during_writes_has_all_acknowledged_writes_and_no_partial_ones() {
     let server = Server::start(&[]);

@@ -198,6 +198,10 @@ const SAMPLE: &str = r#"
     (3, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "identifier": [{"system": "urn:p", "value": "1"}], "name": "Pension"}'),
     (4, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "program": {"kind": "program", "id": 1},
         "beneficiary": {"kind": "group", "id": 1}, "status": "enrolled", "enrollment_date": "2026-01-10"}'),
+    (4, 2, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "has_no_identifier": true,
+        "program": {"kind": "program", "id": 1}, "beneficiary": {"kind": "individual", "id": 1}, "status": "draft"}'),
+    (4, 3, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "identifier": [{"system": "urn:m", "value": "1"}],
+        "program": {"kind": "program", "id": 1}, "beneficiary": {"kind": "individual", "id": 1}, "status": "exited"}'),
     (5, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "consent_id": "123e4567-e89b-42d3-a456-426614174000",
         "subject": {"kind": "individual", "id": 1}, "grantee": "clinic", "effective_date": "2026-01-01", "expiry_date": "2026-01-31"}'),
     (5, 2, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "consent_id": "223e4567-e89b-42d3-a456-426614174000",
@@ -229,7 +233,7 @@ async fn views_show_the_values_of_stored_json() {
         ),
         (
             "SELECT languages, languages_label FROM individual WHERE version_id = 2",
-            "{urn:lang#fr,urn:lang#sw}|{French,NULL}",
+            "{urn:lang#fr,urn:lang#sw}|{French,sw}",
         ),
         (
             "SELECT address_line, address_region, address_count, income_amount FROM individual WHERE version_id = 2",
@@ -254,9 +258,10 @@ async fn views_show_the_values_of_stored_json() {
             "urn:h|1|urn:new|A|1|f\nurn:h|1||t",
         ),
         (
-            "SELECT program_id, beneficiary_kind, beneficiary_id, status, enrollment_date FROM program_membership",
+            "SELECT program_id, beneficiary_kind, beneficiary_id, status, enrollment_date FROM program_membership WHERE status = 'enrolled'",
             "urn:p|1|Group|urn:h|1|enrolled|2026-01-10",
         ),
+        ("SELECT status, identifier_count FROM program_membership ORDER BY 1", "draft|0\nenrolled|\nexited|1"),
         (
             "SELECT subject_kind, subject_id, status FROM consent ORDER BY status",
             "Individual|urn:new|A|1|expired\nIndividual|urn:new|A|1|withdrawn",

@@ -141,6 +141,18 @@ fn the_reason_names_the_files_and_the_fault() {
 }
 
 #[test]
+fn a_day_is_checked_while_the_files_are_unusable() {
+    let mut files = Files::new(6);
+    files.replace("cert.pem", "nonsense");
+    drop(files.look());
+    let first = files.watch.warned_on;
+    files.clock.set("2026-05-21T00:00:00Z".parse().unwrap());
+    assert_eq!(files.look(), (BEFORE.to_owned(), true));
+    assert!(files.watch.warned_on > first, "the day of the last warning is stored");
+    assert_eq!(files.watch.warned_on, files.keeper.today());
+}
+
+#[test]
 fn a_day_is_checked_once() {
     let mut files = Files::new(6);
     files.clock.set("2026-05-20T12:00:00Z".parse().unwrap());

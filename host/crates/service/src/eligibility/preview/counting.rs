@@ -133,7 +133,7 @@ impl Counting {
         let mut slices = std::pin::pin!(slices.buffered(at_once));
         let (mut tally, mut sample) = (SubjectCounter::default(), Vec::new());
         while let Some(slice) = slices.next().await {
-            let slice = slice.map_err(|error| Failure::App(AppError::Internal(error.into())))??;
+            let slice = slice.map_err(|error| Failure::App(AppError::of_task(error)))??;
             let decided = slice.tally.counted.counts.total;
             tally.merge(slice.tally);
             sample.extend(slice.sample);

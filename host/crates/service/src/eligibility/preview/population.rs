@@ -240,7 +240,7 @@ impl Population for Partitioned {
         let mut outcomes = std::pin::pin!(stream::iter(self.cut(sample)).map(count).buffered(LANES));
         let mut counted = Counted::default();
         while let Some(outcome) = outcomes.next().await {
-            let outcome = outcome.map_err(|error| Failure::App(AppError::Internal(error.into())))??;
+            let outcome = outcome.map_err(|error| Failure::App(AppError::of_task(error)))??;
             let PartOutcome { counted: of_part, shown, consents } = outcome;
             listener.decided(of_part.counts.total).await?;
             if inquiry.question.tells_subjects {
