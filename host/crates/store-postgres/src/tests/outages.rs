@@ -102,7 +102,7 @@ async fn requests_fail_while_the_database_is_down_and_succeed_afterwards() {
 }
 
 #[tokio::test]
-async fn a_store_that_lost_a_task_that_writes_is_not_ready_and_accepts_no_entry_that_nobody_writes() {
+async fn a_store_that_lost_a_task_that_writes_is_not_ready_and_accepts_no_entry_of_a_read() {
     let server = Server::shared();
     for task in [0, 1] {
         let (store, _listener) = hasty(&server.create_database()).await;
