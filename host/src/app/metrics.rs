@@ -65,7 +65,7 @@ pub struct Metrics {
     handle: PrometheusHandle,
     /// The same histograms for a collector, by name; `None` if no metrics are sent.
     sent: HashMap<&'static str, SentHistogram>,
-    /// Start of the server. The system reports another one after each change of its clock.
+    /// Start of the server.
     started: Timestamp,
 }
 

@@ -267,7 +267,7 @@ pub struct CodeTexts {
 pub struct Bindings {
     /// One result per query.
     pub answers: Vec<Answer>,
-    /// Texts of the codes in columns that require them.
+    /// Texts of the codes in columns that require them, and of those that the rule names.
     pub texts: Vec<CodeTexts>,
 }
 
