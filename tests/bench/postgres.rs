@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use daftar_test_postgres::Server as Postgres;
+use daftar_test_postgres::{Server as Postgres, Stop};
 use serde_json::Value;
 
 use crate::engine::RULES;
@@ -28,6 +28,10 @@ const PEOPLE: u64 = 100_000;
 const PEOPLE_LARGE: u64 = 1_000_000;
 /// Number of connections that send, except where it is one: as many for each of two servers, and of three.
 const CONNECTIONS: usize = 18;
+/// Number of connections that create at the same time, where servers form large groups of writes.
+const CONNECTIONS_MANY: usize = 72;
+/// Number of people read once each, before anything of them is in memory.
+const COLD: u64 = 500;
 /// Maximum number of creates per second that a round is prepared for.
 const CREATES_MAX: u64 = 20_000;
 /// Time for which a group of writes had the lock that orders the writes of all servers.
@@ -57,6 +61,8 @@ pub struct Database {
     /// The configuration of a server of this register.
     pub config: PathBuf,
     name: String,
+    /// The number of records that were moved.
+    records: f64,
     moved_per_second: f64,
 }
 
@@ -81,7 +87,15 @@ impl Database {
         for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
             postgres.run_sql(&name, statement);
         }
-        Ok(Self { postgres, config, name, moved_per_second: records / seconds })
+        Ok(Self { postgres, config, name, records, moved_per_second: records / seconds })
+    }
+
+    /// Starts the database again; returns true if nothing of it is in memory then.
+    fn forget(&self) -> bool {
+        self.postgres.stop(Stop::Fast);
+        let is_dropped = drop_page_cache();
+        self.postgres.start_again();
+        is_dropped
     }
 
     fn bytes(&self) -> u64 {
@@ -123,11 +137,13 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     );
     report.row(row);
     let store = bytes_below(&register.folder.join("data").join("store"))?;
-    report.row(Row::new("postgres.embedded.disk", "on disk", "MiB", Spread::of([mib(store)])).column("embedded"));
-    report.row(
-        Row::new("postgres.one.disk", "on disk", "MiB", Spread::of([mib(database.bytes())]))
-            .column("PostgreSQL, 1 server"),
-    );
+    for (id, what, bytes) in [("embedded", "embedded", store), ("one", "PostgreSQL, 1 server", database.bytes())] {
+        let row =
+            |id: String, figure: &str, unit, value: f64| Row::new(id, figure, unit, Spread::of([value])).column(what);
+        report.row(row(format!("postgres.{id}.disk"), "on disk", "MiB", mib(bytes)));
+        let per_record = bytes as f64 / database.records;
+        report.row(row(format!("postgres.{id}.disk-record"), "on disk for each record", "bytes", per_record));
+    }
 
     restores(&register, &database, report)?;
     let server = Server::start(&register.folder)?;
@@ -142,6 +158,8 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     };
     of.run(report, &register.folder, None)?;
     server.stop()?;
+    let is_cold = drop_page_cache();
+    reads_after_start(setup, &register, report, ("embedded", "embedded"), Server::start(&register.folder)?, is_cold)?;
     let in_memory = register.folder.join("postgres-memory.toml");
     let text = std::fs::read_to_string(&database.config).map_err(|error| error.to_string())?;
     std::fs::write(&in_memory, format!("{text}index = \"memory\"\n")).map_err(|error| error.to_string())?;
@@ -168,6 +186,11 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
         of.run(report, first, Some(config))?;
         for server in servers {
             server.stop()?;
+        }
+        if count == 1 {
+            let is_cold = database.forget();
+            let server = Server::start_with(first, Some(config), &plugins)?;
+            reads_after_start(setup, &register, report, (id, what), server, is_cold)?;
         }
     }
     drop(database);
@@ -217,6 +240,40 @@ fn restores(register: &Register, database: &Database, report: &mut Report) -> Re
     );
     database.postgres.run_sql("postgres", &format!("DROP DATABASE {}", name_of(&url)));
     [backup, dump].iter().try_for_each(|file| std::fs::remove_file(file).map_err(|error| error.to_string()))
+}
+
+/// Drops the file pages that the system has in memory, which only root may; returns true if they were dropped.
+fn drop_page_cache() -> bool {
+    std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// Measures reads of people at a server that has just started, and of the same people again. The first ones have no row
+/// unless nothing of these people was in memory (`is_cold`).
+fn reads_after_start(
+    setup: &Setup,
+    register: &Register,
+    report: &mut Report,
+    (id, what): (&str, &str),
+    server: Server,
+    is_cold: bool,
+) -> Result<(), String> {
+    server.ready()?;
+    let token = server.token(&register.client)?;
+    let mut connection = Connection::to(server.address)?;
+    for (row, figure, is_reported) in [
+        ("read-cold", "reads of people, 1 connection, nothing of them in memory: median", is_cold),
+        ("read-warm", "the same people again: median", true),
+    ] {
+        let mut times = Vec::new();
+        for number in 0..setup.times(COLD) {
+            let request = get(&path(any(number, register.people)), &token);
+            times.push(connection.timed(&request, 200)?.0 / 1e3);
+        }
+        if is_reported {
+            report.row(Row::new(format!("postgres.{id}.{row}"), figure, "ms", Spread::of(times)).column(what));
+        }
+    }
+    server.stop().map(drop)
 }
 
 /// The configuration of a server of that database.
@@ -277,6 +334,12 @@ impl Measured<'_> {
                 "search by gender, birth date and region, sorted",
                 "gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=central&_sort=-birth_date",
             ),
+            (
+                "search-offset",
+                "search by region, sorted by name, from the 5,001st",
+                "region=central&_sort=name&_offset=5000",
+            ),
+            ("search-last", "the people written last", "_sort=-last_updated"),
         ] {
             let request = get(&format!("/api/v2/Individual?{query}&_count=20"), &token);
             let mut times = Vec::new();
@@ -286,7 +349,7 @@ impl Measured<'_> {
             self.row(report, id, what, "ms", Spread::of(times));
         }
         let window = self.setup.window().as_secs_f64();
-        for connections in [1, CONNECTIONS] {
+        for connections in [1, CONNECTIONS, CONNECTIONS_MANY] {
             let count = (CREATES_MAX as f64 * window) as u64 / if connections == 1 { 8 } else { 1 };
             let creates = || once(self.register.creates(&token, count));
             self.load(report, "create", "creates with codes", connections, &creates)?;
@@ -316,15 +379,23 @@ impl Measured<'_> {
         let mut load = Load::new(([127, 0, 0, 1], 0).into(), connections, self.setup.window());
         load.addresses = self.servers.iter().map(|server| server.address).collect();
         let (database, held) = (std::cell::RefCell::new(Vec::new()), std::cell::RefCell::new(Vec::new()));
-        let held_s = || self.servers.iter().map(|server| server.histogram_sum(LOCK_HELD)).sum::<Result<f64, String>>();
+        let grouped = std::cell::RefCell::new(Vec::new());
+        let locked = || -> Result<(f64, f64), String> {
+            self.servers.iter().try_fold((0.0, 0.0), |(seconds, groups), server| {
+                let (more_seconds, more_groups) = server.histogram(LOCK_HELD)?;
+                Ok((seconds + more_seconds, groups + more_groups))
+            })
+        };
         let rounds = Rounds::measure(
             self.setup.rounds(),
             || (self.worked)().0,
             || {
                 let make = make();
-                let (before, held_before, started) = ((self.worked)().1, held_s()?, Instant::now());
+                let (before, (held_before, groups_before), started) = ((self.worked)().1, locked()?, Instant::now());
                 let taken = load.run(&make)?;
-                held.borrow_mut().push((held_s()? - held_before) * 100.0 / started.elapsed().as_secs_f64());
+                let (seconds, (held_s, groups)) = (started.elapsed().as_secs_f64(), locked()?);
+                held.borrow_mut().push((held_s - held_before) * 100.0 / seconds);
+                grouped.borrow_mut().push(taken.count() as f64 / (groups - groups_before));
                 database.borrow_mut().push(((self.worked)().1 - before) * 1e6 / taken.count() as f64);
                 Ok(taken)
             },
@@ -338,6 +409,13 @@ impl Measured<'_> {
             if id.starts_with("create") {
                 let of_lock = format!("{what}: share of the time in which the lock of writes is held");
                 self.row(report, &format!("{id}.lock"), &of_lock, "%", Spread::of(held.take()));
+                self.row(
+                    report,
+                    &format!("{id}.group"),
+                    &format!("{what}: creates in a group"),
+                    "",
+                    Spread::of(grouped.take()),
+                );
             }
         }
         Ok(())

@@ -124,8 +124,9 @@ impl Server {
         machine::processor_seconds(self.child.id())
     }
 
-    /// Returns the sum of a histogram without labels on the metrics page; 0 before the first value is recorded.
-    pub fn histogram_sum(&self, name: &str) -> Result<f64, String> {
+    /// Returns the sum and the number of the values of a histogram without labels on the metrics page; 0 before the
+    /// first one is recorded.
+    pub fn histogram(&self, name: &str) -> Result<(f64, f64), String> {
         let of_folder = |file: &str| std::fs::read_to_string(self.folder.join("data").join(file));
         let reported: Value = serde_json::from_str(&of_folder("server.json").map_err(|error| error.to_string())?)
             .map_err(|error| error.to_string())?;
@@ -138,8 +139,8 @@ impl Server {
             return Err(format!("the metrics page has the status {status}"));
         }
         let page = std::str::from_utf8(page).map_err(|error| error.to_string())?;
-        let sum = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum ")?.parse().ok());
-        Ok(sum.unwrap_or_default())
+        let of = |part: &str| page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(part)?.parse().ok());
+        Ok((of("_sum ").unwrap_or_default(), of("_count ").unwrap_or_default()))
     }
 
     /// Returns the resident memory of the server, in MiB.
