@@ -46,8 +46,9 @@ fn temporary() -> tempfile::TempDir {
     folder.expect("a temporary folder can be made")
 }
 
-/// Maximum length of an input, in bytes, for most targets.
-const INPUT_BYTES_MAX: usize = 4 << 10;
+/// The maximum length of an input of each target, in bytes: a name, a tab and a number a line. `cargo xtask fuzz` reads
+/// the same file.
+const LIMITS: &str = include_str!("limits.tsv");
 
 /// A parser under test.
 #[derive(Debug, Clone, Copy)]
@@ -56,12 +57,23 @@ pub struct Target {
     pub name: &'static str,
     /// Runs the parser and panics if a property does not hold.
     pub check: fn(&[u8]),
-    /// Maximum length of a generated input, in bytes.
-    pub bytes_max: usize,
+}
+
+impl Target {
+    /// Maximum length of an input, in bytes.
+    ///
+    /// # Panics
+    /// If `limits.tsv` has no line for this target.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        let mut lines = LIMITS.lines().filter_map(|line| line.split_once('\t'));
+        let limit = lines.find(|(name, _)| *name == self.name).and_then(|(_, bytes)| bytes.parse().ok());
+        limit.unwrap_or_else(|| panic!("`limits.tsv` has no limit of `{}`", self.name))
+    }
 }
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {
-    Target { name, check, bytes_max: INPUT_BYTES_MAX }
+    Target { name, check }
 }
 
 /// The targets that are built without the WebAssembly engine.

@@ -34,8 +34,8 @@ const SECONDS: u64 = 180;
 const INPUT_SECONDS_MAX: u64 = 10;
 /// Maximum memory of a run, in MiB.
 const MEMORY_MIB_MAX: u64 = 2_048;
-/// Maximum length of an input, in bytes.
-const INPUT_BYTES_MAX: u64 = 4 << 10;
+/// The maximum length of an input of each target, in bytes: a name, a tab and a number a line.
+const LIMITS: &str = "tests/fuzz/limits.tsv";
 const USAGE: &str = "usage: cargo xtask fuzz [TARGET …] [--seconds N]";
 
 /// The result of the run of one target.
@@ -157,14 +157,18 @@ struct Target {
     program: String,
     name: String,
     corpus: PathBuf,
+    /// Maximum length of an input, in bytes.
+    bytes_max: u64,
 }
 
 impl Target {
     fn all(workspace: &Workspace) -> Result<Vec<Self>, Failure> {
+        let limits = files::read_text(&workspace.root().join(LIMITS))?;
         let mut targets = Vec::new();
         for program in folders(&workspace.root().join(CORPUS))? {
             for corpus in folders(&program)? {
-                targets.push(Self { program: name(&program), name: name(&corpus), corpus });
+                let bytes_max = limit(&limits, &name(&corpus))?;
+                targets.push(Self { program: name(&program), name: name(&corpus), corpus, bytes_max });
             }
         }
         Ok(targets)
@@ -181,7 +185,7 @@ impl Target {
             ("max_total_time", seconds),
             ("timeout", INPUT_SECONDS_MAX),
             ("rss_limit_mb", MEMORY_MIB_MAX),
-            ("max_len", INPUT_BYTES_MAX),
+            ("max_len", self.bytes_max),
             ("print_final_stats", 1),
         ] {
             run.arg(format!("-{name}={value}"));
@@ -196,6 +200,13 @@ impl Target {
         });
         Ok(Outcome { target: self.name.clone(), runs: runs(&log), duration: started.elapsed(), failure })
     }
+}
+
+/// The limit of a target in the text of the file with all of them.
+fn limit(limits: &str, target: &str) -> Result<u64, Failure> {
+    let mut lines = limits.lines().filter_map(|line| line.split_once('\t'));
+    let bytes_max = lines.find(|(name, _)| *name == target).and_then(|(_, bytes)| bytes.parse().ok());
+    bytes_max.ok_or_else(|| Failure::new(format!("`{LIMITS}` has no limit of `{target}`")))
 }
 
 /// Number of inputs that a log of libFuzzer reports.
@@ -242,6 +253,19 @@ mod tests {
         for wrong in ["--seconds", "--seconds 0", "--seconds x", "--all"] {
             assert!(read(&words(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn every_target_has_a_limit() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let limits = files::read_text(&root.join(LIMITS)).unwrap();
+        for program in folders(&root.join(CORPUS)).unwrap() {
+            for corpus in folders(&program).unwrap() {
+                assert!(limit(&limits, &name(&corpus)).unwrap() >= 4_096, "{}", corpus.display());
+            }
+        }
+        let missing = limit(&limits, "no_target").unwrap_err().to_string();
+        assert_eq!(missing, "`tests/fuzz/limits.tsv` has no limit of `no_target`");
     }
 
     #[test]

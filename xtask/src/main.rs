@@ -53,9 +53,9 @@ usage: cargo xtask <command>
   build [--release]   everything a server needs: guests, server, packs, in the target folder
   guests              only what is compiled for the sandbox; the server's build needs it once
   demo [ARGS]         build and run `daftar demo`
-  test [--fast] [ARGS]
-                      build (dev) and run every test, or those that need nothing but Rust; first lists missing programs that
-                      tests need; ARGS go to nextest, such as a part of a test's name
+  test [--fast | --short] [ARGS]
+                      build (dev) and run every test, those that need nothing but Rust, or the short form of the long checks;
+                      first lists missing programs that tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
   coverage [--fast] [ARGS]
                       run the tests as `test` does, and count the lines that they run; the counts of each crate are in
@@ -63,11 +63,13 @@ usage: cargo xtask <command>
   mutants [AREA …] [--continue] [--only REGEX]
                       make small defects in the code of access, limits and writes, one at a time, and print those that no test
                       detects (hours; AREA is visibility, auth, limits, planner or consents); --continue leaves out those that
-                      earlier runs detected, --only selects mutants by their names
+                      earlier runs detected, --only selects mutants by their names; without both, the counts are in
+                      nightly/mutants.md of the target folder
   nightly [--minutes N]
-                      what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
-                      power cuts, the model of the register, fuzzing, coverage; the results are in nightly/report.md of the
-                      target folder; with N, torture, power cuts, model and fuzzing are cut to about N minutes
+                      what takes long: advisories, reproducible builds, conformance, the short form of the long checks, benchmarks
+                      as a smoke test, torture, power cuts, the model of the register, fuzzing, coverage; fails after 180 minutes;
+                      the results are in nightly/report.md of the target folder; with N, torture, power cuts, model and fuzzing
+                      are cut to about N minutes
   fuzz [TARGET …] [--seconds N]
                       run the targets of tests/fuzz, or the named ones, with generated inputs, N (180) seconds each
   bench [ARGS]        build (release) and run the benchmarks

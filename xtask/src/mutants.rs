@@ -1,14 +1,17 @@
 //! `cargo xtask mutants`: small defects in the code that decides on access, limits and writes, one at a time, and whether
 //! a test detects each.
 //!
-//! Mutants that no test can detect are left out, with the reason, in `.cargo/mutants.toml`.
+//! Mutants that no test can detect are left out, with the reason, in `.cargo/mutants.toml`. A complete run of areas
+//! writes a page with their counts.
 //!
 //! **Invariant:** the sources of the project are never changed: a copy of them is.
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::files;
 use crate::reproduce;
@@ -93,13 +96,17 @@ struct Outcome {
     area: &'static str,
     /// Number of mutants that a test detected.
     detected: usize,
+    /// Number of these whose tests did not end in time.
+    timeouts: usize,
+    /// Number of mutants that do not compile.
+    unviable: usize,
     /// The mutants that no test detected, as the tool names them.
     survivors: Vec<String>,
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { area, detected, survivors } = self;
+        let Self { area, detected, survivors, .. } = self;
         write!(formatter, "{area}: {detected} mutants were detected in this run, {} survived", survivors.len())?;
         survivors.iter().try_for_each(|survivor| write!(formatter, "\n  {survivor}"))
     }
@@ -146,11 +153,31 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         outcomes.push(area.run(&copy, steps, &tool, &selection, &folder.join(area.name))?);
     }
     outcomes.iter().for_each(|outcome| steps.say(&outcome.to_string()));
+    if !selection.continues && selection.only.is_none() {
+        let page = workspace.target().join("nightly").join("mutants.md");
+        let commit = Commit::of(workspace.root()).name.unwrap_or_else(|| "an unknown commit".to_owned());
+        files::write_if_changed(&page, page_of(&commit, &outcomes).as_bytes())?;
+        steps.say(&format!("the counts are in {}", page.display()));
+    }
     let survivors: usize = outcomes.iter().map(|outcome| outcome.survivors.len()).sum();
     if survivors == 0 {
         return Ok(());
     }
     Err(Failure::new(format!("{survivors} mutants survived: CONTRIBUTING.md says how to treat them")))
+}
+
+/// The page, in Markdown.
+fn page_of(commit: &str, outcomes: &[Outcome]) -> String {
+    let mut page = format!(
+        "# Mutants of {commit}\n\n| area | mutants | detected | of these by the time limit | survived | not built |\n\
+         |---|---:|---:|---:|---:|---:|\n"
+    );
+    for Outcome { area, detected, timeouts, unviable, survivors } in outcomes {
+        let survived = survivors.len();
+        let mutants = detected.saturating_add(survived);
+        let _ = writeln!(page, "| {area} | {mutants} | {detected} | {timeouts} | {survived} | {unviable} |");
+    }
+    page
 }
 
 /// Makes a copy of the sources, or updates it: files that are equal stay, so that only the changed ones are compiled.
@@ -216,13 +243,18 @@ impl Area {
             Ok(text.lines().map(str::to_owned).collect())
         };
         // A test that does not end has detected the mutant as well.
-        let detected = lines("caught.txt")?.len() + lines("timeout.txt")?.len();
-        Ok(Outcome { area: self.name, detected, survivors: lines("missed.txt")? })
+        let timeouts = lines("timeout.txt")?.len();
+        let detected = lines("caught.txt")?.len().saturating_add(timeouts);
+        let unviable = lines("unviable.txt")?.len();
+        Ok(Outcome { area: self.name, detected, timeouts, unviable, survivors: lines("missed.txt")? })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -248,11 +280,127 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_patterns_of_mutants_that_no_test_can_detect_are_valid() {
+    fn patterns() -> Vec<String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cargo/mutants.toml");
         let patterns: toml::Table = files::read_text(&path).unwrap().parse().unwrap();
-        assert!(patterns["exclude_re"].as_array().unwrap().iter().all(toml::Value::is_str));
+        let patterns = patterns["exclude_re"].as_array().unwrap().iter();
+        patterns.map(|pattern| pattern.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The sources of every area.
+    fn sources() -> BTreeMap<PathBuf, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut sources = BTreeMap::new();
+        for Area { files: patterns, .. } in AREAS {
+            for pattern in patterns {
+                let fixed = root.join(pattern.split('*').next().unwrap());
+                let found = if fixed.is_dir() { files::all_below(&fixed, &[]).unwrap() } else { vec![PathBuf::new()] };
+                for file in found {
+                    let path = if file.as_os_str().is_empty() { fixed.clone() } else { fixed.join(file) };
+                    let text = files::read_text(&path).unwrap();
+                    sources.insert(path, text);
+                }
+            }
+        }
+        sources
+    }
+
+    /// The functions of that name in a file: the line of the `impl` above each, and its own lines.
+    fn functions<'t>(text: &'t str, name: &str) -> Vec<(&'t str, Vec<&'t str>)> {
+        let lines: Vec<&str> = text.lines().collect();
+        let begins = [format!("fn {name}("), format!("fn {name}<")];
+        let mut found = Vec::new();
+        for (at, line) in lines.iter().enumerate() {
+            if !begins.iter().any(|begin| line.contains(begin.as_str())) {
+                continue;
+            }
+            let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+            let body = lines[at..].iter().copied().take_while(|line| *line != end).collect();
+            let owner = lines[..at].iter().rev().find(|line| line.starts_with("impl")).copied().unwrap_or_default();
+            found.push((owner, body));
+        }
+        found
+    }
+
+    /// The columns of an operator in a line, as the tool counts them.
+    fn columns(line: &str, operator: &str) -> Vec<usize> {
+        line.match_indices(&format!(" {operator} ")).map(|(at, _)| line[..at].chars().count() + 2).collect()
+    }
+
+    /// Number of places in the sources that a pattern excludes.
+    fn places(pattern: &str, sources: &BTreeMap<PathBuf, String>) -> usize {
+        let plain = pattern.replace('\\', "");
+        if let Some(types) = plain.strip_prefix("with .*(") {
+            let types: Vec<&str> = types.split(')').next().unwrap().split('|').collect();
+            let returns = |of: &str| {
+                let mut lines = sources.values().flat_map(|text| text.lines());
+                lines.any(|line| line.contains("-> ") && line.contains(of.trim_end_matches('?')))
+            };
+            assert!(types.iter().all(|of| returns(of)), "no function returns one of {types:?}");
+            return types.len();
+        }
+        let (place, name) = match plain.split_once(":d+:") {
+            Some((file, rest)) => {
+                let (column, name) = rest.split_once(": ").unwrap();
+                (Some((file, column.parse::<usize>().unwrap())), name)
+            }
+            None => (None, plain.as_str()),
+        };
+        let (owner, function) = match (name.split_once(" in "), name.split_once(">::")) {
+            (Some((_, path)), _) => path.rsplit_once("::").unwrap_or(("", path)),
+            (None, Some((owner, rest))) => (owner.rsplit("<impl ").next().unwrap(), rest.split(' ').next().unwrap()),
+            (None, None) => ("", name.trim_start_matches("replace ").split(' ').next().unwrap()),
+        };
+        let operator = name.strip_prefix("replace ").and_then(|rest| rest.split(' ').next());
+        let operator = operator.filter(|word| !word.contains(|letter: char| letter.is_alphanumeric()));
+        let mut found = 0;
+        for (path, text) in sources {
+            if place.is_some_and(|(file, _)| !path.ends_with(file)) {
+                continue;
+            }
+            for (line, body) in functions(text, function) {
+                if !owner.split(".*").all(|part| line.contains(part)) {
+                    continue;
+                }
+                let Some(operator) = operator else {
+                    found += 1;
+                    continue;
+                };
+                let columns = body.iter().flat_map(|line| columns(line, operator));
+                found += columns.filter(|column| place.is_none_or(|(_, wanted)| wanted == *column)).count();
+            }
+        }
+        assert!(operator.is_none() || found <= 1, "`{pattern}` excludes {found} operators: add the column of one");
+        found
+    }
+
+    #[test]
+    fn every_mutant_that_is_left_out_is_in_the_sources() {
+        let sources = sources();
+        for pattern in patterns() {
+            let has_line = pattern.replace('\\', "").contains(".rs:") && !pattern.contains(":\\d+:");
+            assert!(!has_line, "`{pattern}` has the number of a line, which other changes move: write `\\d+`");
+            assert!(places(&pattern, &sources) > 0, "`{pattern}` excludes nothing: its code has changed");
+        }
+    }
+
+    #[test]
+    fn a_pattern_without_its_code_excludes_nothing() {
+        let code = "impl Window {\n    fn charge(&self) {\n        self.list.retain(|at| *at > now);\n        \
+                    if calls > limit {}\n    }\n}\n";
+        let sources = BTreeMap::from([(PathBuf::from("limits/allowance.rs"), code.to_owned())]);
+        for (pattern, expected) in [
+            ("limits/allowance\\.rs:\\d+:35: replace > with >= in Window::charge", 1),
+            ("limits/allowance\\.rs:\\d+:18: replace > with >= in Window::charge", 1),
+            ("limits/allowance\\.rs:\\d+:19: replace > with >= in Window::charge", 0),
+            ("limits/day\\.rs:\\d+:18: replace > with >= in Window::charge", 0),
+            ("replace > with >= in Bucket::charge", 0),
+            ("replace < with <= in Window::charge", 0),
+            ("replace charge -> u32 with 0", 1),
+            ("<impl fmt::Debug for .*>::fmt", 0),
+        ] {
+            assert_eq!(places(pattern, &sources), expected, "{pattern}");
+        }
     }
 
     #[test]
@@ -269,10 +417,12 @@ mod tests {
     #[test]
     fn survivors_are_listed() {
         let survivors = vec!["a.rs:1:2: replace x with y".to_owned()];
-        let outcome = Outcome { area: "limits", detected: 3, survivors };
+        let outcome = Outcome { area: "limits", detected: 3, timeouts: 1, unviable: 2, survivors };
         assert_eq!(
             outcome.to_string(),
             "limits: 3 mutants were detected in this run, 1 survived\n  a.rs:1:2: replace x with y"
         );
+        let page = page_of("abc", &[outcome]);
+        assert!(page.starts_with("# Mutants of abc\n") && page.ends_with("| limits | 4 | 3 | 1 | 1 | 2 |\n"), "{page}");
     }
 }

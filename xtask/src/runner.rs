@@ -1,9 +1,10 @@
 //! The runner of the tests, nextest: each test is a process of its own with a time limit, and its times are printed.
 //!
-//! After its output it prints the slowest tests, the tests that were not run because of a missing requirement, and its
-//! summary once more.
+//! After its output it prints the slowest tests, the duration of the short form of the nightly checks, the tests that
+//! were not run because of a missing requirement, and its summary once more.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,22 @@ const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.151");
 const FEATURES: [&str; 3] = ["--no-default-features", "--features", "default-no-update"];
 /// Number of the slowest tests that are printed.
 const SLOWEST: usize = 20;
+/// The tests that are the short form of long checks of the nightly run: the name of each part, the package and the
+/// program of its tests, and the begin of their names.
+const SHORT_FORMS: [(&str, &str, &str, &str); 5] = [
+    ("power", "daftar-tests", "it", "power::"),
+    ("model", "daftar-tests", "it", "model::"),
+    ("torture", "daftar-tests", "it", "torture::"),
+    ("recovery", "daftar-tests", "it", "recovery::"),
+    ("replay", "daftar-fuzz", "replay", ""),
+];
+
+/// Returns the expression that selects the tests of the short form.
+pub fn short_filter() -> String {
+    let parts = SHORT_FORMS
+        .map(|(_, package, program, begin)| format!("(package({package}) & binary({program}) & test(/^{begin}/))"));
+    parts.join(" | ")
+}
 
 /// Installs the runner once on this machine.
 pub fn install(workspace: &Workspace, steps: &Steps) -> Result<PathBuf, Failure> {
@@ -88,6 +105,9 @@ pub fn run(mut tests: Command, not_run: &NotRun, report: &Path) -> Result<(), Fa
         for (seconds, name) in slowest(&report) {
             eprintln!("  {seconds:>7.1} s  {name}");
         }
+        if let Some(short) = ShortForm::of(&report) {
+            eprintln!("\nThe short form of the nightly checks: {short}");
+        }
     }
     eprintln!("\n{}", not_run.text());
     // Last, as readers expect it at the end of a log.
@@ -97,23 +117,66 @@ pub fn run(mut tests: Command, not_run: &NotRun, report: &Path) -> Result<(), Fa
     if status.success() { Ok(()) } else { Err(Failure::new(format!("`{}` failed: {status}", shown(&tests)))) }
 }
 
+/// The durations of the tests of the short form, of a run.
+#[derive(Debug, PartialEq)]
+pub struct ShortForm {
+    /// Number of its tests.
+    tests: usize,
+    /// The seconds of each part that was run.
+    parts: Vec<(&'static str, f64)>,
+}
+
+impl ShortForm {
+    /// Reads a report in JUnit's form; none if no test of the short form was run.
+    pub fn of(report: &str) -> Option<Self> {
+        let times = times(report);
+        let mut short = Self { tests: 0, parts: Vec::new() };
+        for (part, package, program, begin) in SHORT_FORMS {
+            let of_part = format!("{package}::{program} {begin}");
+            let seconds: Vec<f64> =
+                times.iter().filter(|(_, name)| name.starts_with(&of_part)).map(|(seconds, _)| *seconds).collect();
+            if !seconds.is_empty() {
+                short.tests = short.tests.saturating_add(seconds.len());
+                short.parts.push((part, seconds.iter().sum()));
+            }
+        }
+        Some(short).filter(|short| short.tests > 0)
+    }
+
+    /// The sum of the durations of its tests, in seconds. The tests run concurrently: the run takes less.
+    pub fn seconds(&self) -> f64 {
+        self.parts.iter().map(|(_, seconds)| *seconds).sum()
+    }
+}
+
+impl fmt::Display for ShortForm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.parts.iter().map(|(part, seconds)| format!("{part} {seconds:.1} s")).collect();
+        write!(formatter, "{} tests, {:.1} s in sum ({})", self.tests, self.seconds(), parts.join(", "))
+    }
+}
+
 /// The tests that took longest, of a report in JUnit's form.
 fn slowest(report: &str) -> Vec<(f64, String)> {
+    let mut times = times(report);
+    times.sort_unstable_by(|(one, _), (other, _)| other.total_cmp(one));
+    times.truncate(SLOWEST);
+    times
+}
+
+/// The seconds and the name of each test, after that of its program, of a report in JUnit's form.
+fn times(report: &str) -> Vec<(f64, String)> {
     let attribute = |element: &str, name: &str| -> Option<String> {
         let (_, rest) = element.split_once(&format!(" {name}=\""))?;
         rest.split_once('"').map(|(value, _)| value.to_owned())
     };
     let elements =
         report.split("<testcase").skip(1).filter_map(|rest| rest.split_once('>').map(|(element, _)| element));
-    let mut times: Vec<(f64, String)> = elements
-        .filter_map(|element| {
-            let seconds = attribute(element, "time")?.parse().ok()?;
-            Some((seconds, format!("{} {}", attribute(element, "classname")?, attribute(element, "name")?)))
-        })
-        .collect();
-    times.sort_unstable_by(|(one, _), (other, _)| other.total_cmp(one));
-    times.truncate(SLOWEST);
-    times
+    let times = elements.filter_map(|element| {
+        let seconds = attribute(element, "time")?.parse().ok()?;
+        Some((seconds, format!("{} {}", attribute(element, "classname")?, attribute(element, "name")?)))
+    });
+    times.collect()
 }
 
 #[cfg(test)]
@@ -133,6 +196,24 @@ mod tests {
         let slowest = slowest(&report);
         assert_eq!(slowest.len(), SLOWEST);
         assert_eq!(slowest.first(), Some(&(29.5, "daftar::it t29".to_owned())));
+    }
+
+    #[test]
+    fn the_durations_of_the_short_form_are_added() {
+        let case = |program: &str, name: &str, seconds: &str| {
+            format!("<testcase name=\"{name}\" classname=\"{program}\" timestamp=\"x\" time=\"{seconds}\"/>")
+        };
+        let report = [
+            case("daftar-tests::it", "power::nothing_is_lost", "10.5"),
+            case("daftar-tests::it", "power::something_is", "2.5"),
+            case("daftar-tests::it", "recovery::clock::a_day", "4"),
+            case("daftar-tests::it", "many::recovery::no_drill", "100"),
+            case("daftar-fuzz::replay", "rule", "1.3"),
+            case("daftar-store", "model::tests::other", "100"),
+        ];
+        let short = ShortForm::of(&report.concat()).unwrap();
+        assert_eq!(short.to_string(), "4 tests, 18.3 s in sum (power 13.0 s, recovery 4.0 s, replay 1.3 s)");
+        assert_eq!(ShortForm::of(&report[5]), None);
     }
 
     #[test]

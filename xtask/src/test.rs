@@ -1,10 +1,12 @@
-//! `cargo xtask test`: every test of the workspace, or those that require nothing but Rust.
+//! `cargo xtask test`: every test of the workspace, those that require nothing but Rust, or the short form of the long
+//! checks of the nightly run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::failure::Failure;
-use crate::runner::{self, NotRun};
+use crate::files;
+use crate::runner::{self, NotRun, ShortForm};
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, cel_spec, clients, docs, guests, release, tools, workbench};
@@ -17,6 +19,8 @@ const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
 const POSTGRES: &str = "DAFTAR_TEST_POSTGRES_URL";
 /// Runs only the tests that require nothing but Rust.
 const FAST: &str = "--fast";
+/// Runs only the tests that are the short form of the long checks of the nightly run.
+const SHORT: &str = "--short";
 
 /// Builds the server and the tests in one call. Separate calls would compile shared crates twice. No benchmark is
 /// linked.
@@ -32,6 +36,13 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     })
 }
 
+/// Runs the short form of the long checks and returns the durations of its tests.
+pub fn run_short(workspace: &Workspace, steps: &Steps) -> Result<ShortForm, Failure> {
+    run(workspace, steps, &[SHORT.to_owned()])?;
+    let report = files::read_text(&report_of(workspace, profile_of_all()))?;
+    ShortForm::of(&report).ok_or_else(|| Failure::new("no test of the short form was run"))
+}
+
 /// As [`run`], by another call of the runner; `call` gets the runner's path.
 pub fn run_by(
     workspace: &Workspace,
@@ -39,45 +50,62 @@ pub fn run_by(
     arguments: &[String],
     call: &dyn Fn(&Path) -> Command,
 ) -> Result<(), Failure> {
-    let (fast, arguments): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| *argument == FAST);
-    let is_fast = !fast.is_empty();
+    let (flags, arguments): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| [FAST, SHORT].contains(&argument.as_str()));
+    let has = |flag: &str| flags.iter().any(|given| given.as_str() == flag);
+    let (is_fast, is_short) = (has(FAST), has(SHORT));
+    if is_fast && is_short {
+        return Err(Failure::new(format!("`{FAST}` and `{SHORT}` select different tests: use one of them")));
+    }
+    let is_whole = !is_fast && !is_short;
     let mut not_run = NotRun::in_folder(workspace.target())?;
-    if !is_fast {
+    if is_whole {
         report_missing_tools(steps)?;
     }
     let nextest = runner::install(workspace, steps)?;
     guests::run(workspace, steps)?;
     workbench::build(workspace, steps)?;
-    if !is_fast {
+    if is_whole {
         docs::build(workspace, steps)?;
         prepare(workspace, steps, &mut not_run)?;
     }
     steps.compile("compile the server and the tests", &mut workspace.cargo(&EVERYTHING))?;
     build::finish(workspace, steps, Profile::Dev)?;
-    let profile = match (is_fast, is_ci()) {
-        (true, _) => "fast",
-        (false, true) => "ci",
-        (false, false) => "default",
-    };
+    let profile = if is_fast { "fast" } else { profile_of_all() };
     let mut tests = call(&nextest);
-    tests.args(["--workspace", "--profile", profile]).args(arguments).env(ARTIFACTS, workspace.target());
+    tests.args(["--workspace", "--profile", profile]);
+    if is_short {
+        tests.args(["-E", &runner::short_filter()]);
+    }
+    tests.args(arguments).env(ARTIFACTS, workspace.target());
     let mut database = None;
     if !is_fast {
-        if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
-            tests.env(CEL_SPEC, tests_of_cel);
-        }
         database = Database::start(&workspace.program(Profile::Dev, "daftar-test-postgres"))?;
         if let Some(database) = &database {
             tests.env(POSTGRES, &database.url);
+        }
+    }
+    if is_whole {
+        if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
+            tests.env(CEL_SPEC, tests_of_cel);
         }
         let mut doctests = workspace.cargo(&["test", "--quiet", "--doc", "--package", "daftar-sdk"]);
         steps.run("run the examples of the plugin library", &mut doctests)?;
     }
     steps.say("run the tests");
-    let outcome =
-        runner::run(tests, &not_run, &workspace.root().join("target/nextest").join(profile).join("junit.xml"));
+    let outcome = runner::run(tests, &not_run, &report_of(workspace, profile));
     drop(database);
     outcome
+}
+
+/// The runner's profile of runs that are not limited to Rust.
+fn profile_of_all() -> &'static str {
+    if is_ci() { "ci" } else { "default" }
+}
+
+/// The report of the last run with a profile, in JUnit's form.
+fn report_of(workspace: &Workspace, profile: &str) -> PathBuf {
+    workspace.root().join("target/nextest").join(profile).join("junit.xml")
 }
 
 /// True if a missing program is a failure.

@@ -1,11 +1,12 @@
-//! Query strings of searches: decoding, filters, order and page.
+//! Query strings of searches of every kind of record: decoding, filters, order and page.
 
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
 use daftar_http::api::error::ApiError;
 use daftar_http::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
-use daftar_http::api::extract::query::Parameters;
+use daftar_http::api::extract::query::{Parameters, reference, subject_reference};
+use daftar_http::api::routes::program;
 
 /// Maximum length of a message, in bytes: it may list every parameter of a call.
 const MESSAGE_BYTES_MAX: usize = 8_000;
@@ -23,9 +24,21 @@ pub fn check(input: &[u8]) {
     assert_eq!(again.encode_without(&[]), written);
     assert!(again.names().eq(parameters.names()), "the names are the same");
     assert_eq!(again.sorted_without(&[]), parameters.sorted_without(&[]));
-    for kind in [RecordKind::Individual, RecordKind::Group] {
+    for kind in RecordKind::ALL {
         of_kind(kind, &parameters);
     }
+    if let Some(programs) = read_or_explained(program::read_conditions(&parameters)) {
+        assert!(programs.name_words.len() <= WORDS_MAX);
+    }
+    for text in parameters.all("program") {
+        let _program = read_or_explained(reference("program", text, &[RecordKind::Program]));
+    }
+    for text in parameters.all("beneficiary") {
+        if let Some((kinds, _)) = read_or_explained(subject_reference("beneficiary", text)) {
+            assert!(!kinds.is_empty(), "a beneficiary is an individual or a group");
+        }
+    }
+    let _roles = read_or_explained(filters::codes(&parameters, "membership_role"));
     if let Some(page) = read_or_explained(parameters.page()) {
         assert!(page.count >= 1);
     }

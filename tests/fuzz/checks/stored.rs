@@ -1,11 +1,14 @@
-//! Stored records in both forms, and the other stored values. The first byte chooses the form.
+//! Stored records in both forms, and the other stored values: audit entries, clients, codes, settings, entries of the
+//! change log and outcomes of requests. The first byte chooses the form.
 
 use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::ClientId;
+use daftar_domain::idempotency::{IdempotencyKey, RequestName};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::StoreError;
 use daftar_store::record::json::CodeNames;
 use daftar_store::record::setting::SettingKind;
-use daftar_store::record::{self, audit, client, code_table, setting};
+use daftar_store::record::{self, audit, change, client, code_table, remembered, setting};
 
 /// Maximum length of a message, in bytes: reasons name fields and numbers.
 const MESSAGE_BYTES_MAX: usize = 2_000;
@@ -66,7 +69,7 @@ fn of_other(choice: usize, bytes: &[u8]) {
             let again = code_table::decode(&written).expect("it can be read");
             assert_eq!(code_table::encode(&again).expect("it can be written again"), written);
         }
-        _ => {
+        3 => {
             for kind in SettingKind::ALL {
                 let Some(found) = read_or_explained(setting::decode(kind, bytes)) else { continue };
                 let Some(written) = read_or_explained(setting::encode(&found)) else { continue };
@@ -74,7 +77,29 @@ fn of_other(choice: usize, bytes: &[u8]) {
                 assert_eq!(setting::encode(&again).expect("it can be written again"), written);
             }
         }
+        _ => {
+            of_change(bytes);
+            of_request(bytes);
+        }
     }
+}
+
+/// An entry of the change log.
+fn of_change(bytes: &[u8]) {
+    let Some(touched) = read_or_explained(change::decode(bytes)) else { return };
+    let versions = change::touched_versions(bytes).expect("an entry that was read can be read again");
+    let is_record = |touched: &&change::Touched| matches!(touched, change::Touched::Record(..));
+    assert_eq!(versions.len(), touched.iter().filter(is_record).count());
+}
+
+/// The outcome of a request with an idempotency key.
+fn of_request(bytes: &[u8]) {
+    let client = ClientId::parse("a-client").expect("the id of a client");
+    let key = IdempotencyKey::parse("a-key").expect("a key");
+    let name = RequestName { client, key, part: 0 };
+    let Some(found) = read_or_explained(remembered::decode(name.clone(), bytes)) else { return };
+    let Some(written) = read_or_explained(remembered::encode(&found)) else { return };
+    assert_eq!(remembered::decode(name, &written).expect("it can be read"), found);
 }
 
 /// The value; none for an error, which must have a short text.
