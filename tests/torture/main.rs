@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use daftar_tests::power::Subject;
 use daftar_tests::torture::{Options, run};
 use daftar_tests::{model, power};
 
@@ -50,6 +51,10 @@ fn kill(rounds: u32, seed: u64) -> ExitCode {
     };
     let options = Options { rounds, seed, workers: 12, answers_max: 400 };
     match run(folder.path(), options, |line| println!("{line}")) {
+        Ok(summary) if summary.acknowledged == 0 || summary.checked == 0 => {
+            eprintln!("error: seed {seed}: nothing was acknowledged or checked: {summary}");
+            ExitCode::FAILURE
+        }
         Ok(summary) => {
             println!("seed {seed}: {summary}");
             ExitCode::SUCCESS
@@ -64,15 +69,22 @@ fn kill(rounds: u32, seed: u64) -> ExitCode {
 
 /// Sends each sequence to a server with a clock that is set, to one that is killed, and to two on one database.
 fn compare(sequences: u32, seed: u64) -> ExitCode {
+    let mut sums = [model::Summary::default(); 3];
     for seed in (0..u64::from(sequences)).map(|number| seed.wrapping_add(number)) {
+        // In every other register one of the two servers has the register in memory.
+        let shared: fn() -> model::Shared =
+            if seed.is_multiple_of(2) { model::Shared::start } else { model::Shared::mixed };
         let compared = [
             ("embedded", model::run(model::Embedded::start, seed, MODEL_STEPS)),
             ("killed", model::run(model::Alone::start, seed, MODEL_STEPS)),
-            ("two servers", model::run(model::Shared::start, seed, MODEL_STEPS)),
+            ("two servers", model::run(shared, seed, MODEL_STEPS)),
         ];
-        for (servers, compared) in compared {
+        for (sum, (servers, compared)) in sums.iter_mut().zip(compared) {
             match compared {
-                Ok(summary) => println!("seed {seed}, {servers}: {summary}"),
+                Ok(summary) => {
+                    println!("seed {seed}, {servers}: {summary}");
+                    *sum = sum.plus(summary);
+                }
                 Err(problem) => {
                     eprintln!("error: {servers}: {problem}");
                     return ExitCode::FAILURE;
@@ -80,21 +92,35 @@ fn compare(sequences: u32, seed: u64) -> ExitCode {
             }
         }
     }
+    for (sum, (servers, can_kill)) in sums.iter().zip([("embedded", false), ("killed", true), ("two servers", true)]) {
+        println!("{servers}: {sum}");
+        let is_compared = sum.written > 0 && sum.rejected > 0 && sum.comparisons > 0;
+        if !is_compared || (sum.kills > 0) != can_kill {
+            eprintln!("error: {servers}: too little was compared");
+            return ExitCode::FAILURE;
+        }
+    }
     ExitCode::SUCCESS
 }
 
-/// A quarter of the states are of disks that fail as well.
+/// So many states of a store are followed by one of a whole data folder, which takes longer.
+const STORE_STATES: u32 = 10;
+
+/// A quarter of the states are of disks that fail as well. States of a data folder are additional.
 fn cut_power(states: u32, seed: u64) -> ExitCode {
     if let Some(why) = power::missing() {
         eprintln!("error: no disk can be mounted by FUSE: {why}; run as root, where `/dev/fuse` is");
         return ExitCode::FAILURE;
     }
-    for (states, has_faults) in [(states - states / 4, false), (states / 4, true)] {
-        match power::run(power::Options { states, seed, has_faults }, |_| ()) {
-            Ok(summary) => println!("seed {seed}: {summary}"),
-            Err(lost) => {
-                eprintln!("error: seed {seed}: {lost}");
-                return ExitCode::FAILURE;
+    let runs = [("store", Subject::Store, states), ("data folder", Subject::DataFolder, states / STORE_STATES)];
+    for (name, subject, states) in runs {
+        for (states, has_faults) in [(states - states / 4, false), (states / 4, true)] {
+            match power::run(power::Options { subject, states, seed, has_faults }, |_| ()) {
+                Ok(summary) => println!("seed {seed}, {name}: {summary}"),
+                Err(lost) => {
+                    eprintln!("error: seed {seed}, {name}: {lost}");
+                    return ExitCode::FAILURE;
+                }
             }
         }
     }

@@ -1,53 +1,81 @@
-//! Sends operations and compares.
+//! Sends operations and compares their responses.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::Summary;
-use super::register::{
-    Found, LIMIT_DAY, LIMIT_MINUTE, MINISTRY, PROGRAM, Plan, Register, birth_date, group_path, name_of, named,
-};
-use super::step::{GROUPS, NAMES, Step, VALUES};
+use super::audit::{AuditedRequest, Change, Expected};
+use super::budget::Budget;
+use super::compare::request_id;
+use super::in_flight::FIRST_NEW;
+use super::plan::{Plan, consent_id};
+use super::register::{MINISTRY, PROGRAM, Register};
+use super::step::Step;
 use super::world::World;
 use crate::support::client::{ApiClient, Credentials};
-use crate::support::http::Response;
+use crate::support::http::{Request, Response};
 use crate::support::packs;
-use crate::support::records::{NATIONAL_ID, path};
+use crate::support::records::NATIONAL_ID;
 
 /// Number of operations between two comparisons of everything.
 const COMPARED_STEPS: usize = 20;
+/// The versions of the plugin, in the order of their installation.
+const VERSIONS: [&str; 2] = ["1.0.0", "1.1.0"];
+/// Limits that no sequence reaches, a minute and a day.
+const UNLIMITED: (u32, u32) = (1_000_000, 1_000_000);
+/// The limits of the clients with small ones.
+const LIMITED: [(Account, (u32, u32)); 2] = [(Account::Limited, (5, 12)), (Account::Daily, (1_000_000, 40))];
 
 /// A client of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Account {
+pub(super) enum Account {
     /// May do everything.
     Writer,
     /// Sees what consents to its organization cover.
     Ministry,
-    /// Has small limits.
+    /// Has small limits of the minute and of the day.
     Limited,
+    /// Has a small limit of the day, of which servers reserve several calls together.
+    Daily,
+}
+
+/// True if the request of a response may have been completed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeated {
+    /// As the model says.
+    No,
+    /// The server was killed during the first request.
+    Perhaps,
 }
 
 /// A sequence in progress.
 pub(super) struct Run<W> {
-    world: W,
-    register: Register,
-    accounts: HashMap<Account, Credentials>,
+    pub(super) world: W,
+    pub(super) register: Register,
+    pub(super) accounts: HashMap<Account, Credentials>,
     clients: HashMap<(Account, usize), ApiClient>,
+    budgets: Vec<(Account, Budget)>,
     /// The server that gets the requests.
-    at: usize,
-    since_comparison: usize,
-    /// The ids of the requests whose audit entries are still to be seen.
-    unaudited: Vec<String>,
-    summary: Summary,
+    pub(super) at: usize,
+    pub(super) since_comparison: usize,
+    /// The installed version of the plugin.
+    pub(super) plugin: &'static str,
+    /// The next identifier and key that no operation has used.
+    pub(super) next_new: u8,
+    /// The requests whose audit entries are still to be compared.
+    pub(super) audited: Vec<AuditedRequest>,
+    /// All changes that must be in the audit log.
+    pub(super) changes: Vec<Change>,
+    pub(super) summary: Summary,
 }
 
 impl<W: World> Run<W> {
     pub(super) fn new(world: W) -> Self {
         let admin = world.admin(0);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        for version in ["1.0.0", "1.1.0"] {
+        for version in VERSIONS {
             let pack = std::fs::read(packs::build(folder.path(), version, None)).expect("a pack was built");
             drop(admin.install(&pack).expect(201));
         }
@@ -55,18 +83,15 @@ impl<W: World> Run<W> {
             "identifier": [{"system": NATIONAL_ID, "value": PROGRAM}], "name": "Model", "target_type": "individual",
         });
         drop(admin.request("POST", "/programs").json(&program).send().expect(201));
-        let everything = ["individual:all", "group:all", "program:all", "program_membership:all"];
-        let unlimited = json!(1_000_000);
+        let everything = ["individual:all", "group:all", "program:all", "program_membership:all", "vocabulary:read"];
+        let reading = ["individual:read"];
+        let consenting = ["individual:read", "consent:delete"];
         let mut accounts = HashMap::new();
         for (account, scopes, limits, basis) in [
-            (Account::Writer, everything.as_slice(), (unlimited.clone(), unlimited.clone()), Value::Null),
-            (
-                Account::Ministry,
-                &["individual:read", "consent:delete"],
-                (unlimited.clone(), unlimited),
-                json!("consent"),
-            ),
-            (Account::Limited, &["individual:read"], (json!(LIMIT_MINUTE), json!(LIMIT_DAY)), Value::Null),
+            (Account::Writer, everything.as_slice(), UNLIMITED, Value::Null),
+            (Account::Ministry, consenting.as_slice(), UNLIMITED, json!("consent")),
+            (Account::Limited, reading.as_slice(), LIMITED[0].1, Value::Null),
+            (Account::Daily, reading.as_slice(), LIMITED[1].1, Value::Null),
         ] {
             let body = json!({
                 "name": format!("{account:?}"), "scopes": scopes, "organization": MINISTRY, "legal_basis": basis,
@@ -75,39 +100,44 @@ impl<W: World> Run<W> {
             accounts.insert(account, admin.create_client(&body));
         }
         let register = Register::new(world.now());
-        let (clients, unaudited) = (HashMap::new(), Vec::new());
-        Self { world, register, accounts, clients, at: 0, since_comparison: 0, unaudited, summary: Summary::default() }
+        let budget = |limits| Budget::new(limits, world.servers(), W::IS_CLOCK_SET, register.today());
+        let budgets = Vec::from(LIMITED.map(|(account, limits)| (account, budget(limits))));
+        let [_, plugin] = VERSIONS;
+        Self {
+            world,
+            register,
+            accounts,
+            clients: HashMap::new(),
+            budgets,
+            at: 0,
+            since_comparison: 0,
+            plugin,
+            next_new: FIRST_NEW,
+            audited: Vec::new(),
+            changes: Vec::new(),
+            summary: Summary::default(),
+        }
     }
 
     /// Runs one operation.
     pub(super) fn take(&mut self, step: Step) -> Result<(), String> {
         match step {
             Step::Use { server } => self.at = usize::from(server) % self.world.servers(),
-            Step::Swap => {
-                // The server that installed the versions has their files.
-                let back = self.world.admin(0).request("POST", "/plugins/small/rollback").send();
-                check("the rollback of a plugin", back.status, 200)?;
-            }
-            Step::Pass { minutes } => {
-                if self.world.pass(minutes) {
-                    self.register.pass(minutes);
-                    // Tokens end after a day.
-                    self.clients.clear();
-                }
-            }
-            Step::Restart | Step::Kill => {
+            Step::Swap => self.swap()?,
+            Step::Pass { minutes } => self.pass(minutes),
+            Step::Kill { group, value, pause } if W::CAN_KILL => {
                 self.compare()?;
-                if step == Step::Restart || !self.world.kill(self.at) {
-                    self.world.restart(self.at);
-                }
-                self.clients.clear();
-                self.register.budget.minute = None;
+                self.kill(group, value, pause)?;
+                self.compare()?;
+            }
+            Step::Restart | Step::Kill { .. } => {
+                self.compare()?;
+                self.world.restart(self.at);
                 self.summary.restarts += 1;
+                self.stopped(self.at);
                 self.compare()?;
             }
-            // The limits of servers that share a register are exact within a reserved share only.
-            Step::Spend { count } if self.world.servers() == 1 => self.spend(count)?,
-            Step::Spend { .. } => {}
+            Step::Spend { count } => self.spend(count)?,
             step => {
                 if let Some(plan) = self.register.plan(step) {
                     self.send(step, plan)?;
@@ -118,189 +148,144 @@ impl<W: World> Run<W> {
         if self.since_comparison >= COMPARED_STEPS { self.compare() } else { Ok(()) }
     }
 
-    /// Compares everything a last time.
+    /// Compares everything a last time, and verifies the register.
     pub(super) fn end(mut self) -> Result<Summary, String> {
         self.compare()?;
+        self.compare_changes()?;
         self.world.verify()?;
         Ok(self.summary)
     }
 
-    fn client(&mut self, account: Account, server: usize) -> ApiClient {
+    pub(super) fn client(&mut self, account: Account, server: usize) -> ApiClient {
         let (world, credentials) = (&self.world, &self.accounts[&account]);
         self.clients.entry((account, server)).or_insert_with(|| world.client(server, credentials)).clone()
     }
 
-    fn send(&mut self, step: Step, plan: Plan) -> Result<(), String> {
-        let request = match step {
-            Step::Consent { .. } => self.world.admin(self.at).request(plan.method, &plan.path),
-            Step::Withdraw { .. } => self.client(Account::Ministry, self.at).request(plan.method, &plan.path),
-            _ => self.client(Account::Writer, self.at).request(plan.method, &plan.path),
+    /// Sends the request of an operation, and compares the response.
+    pub(super) fn send(&mut self, step: Step, plan: Plan) -> Result<(), String> {
+        let server = self.at;
+        let response = self.request(step, &plan, server).send();
+        self.receive(step, plan, &response, (server, Repeated::No))
+    }
+
+    /// The request of an operation to a server.
+    pub(super) fn request(&mut self, step: Step, plan: &Plan, server: usize) -> Request {
+        let request = match sender(step) {
+            Some(account) => self.client(account, server).request(plan.method, &plan.path),
+            None => self.world.admin(server).request(plan.method, &plan.path),
         };
         let request = if plan.body.is_null() { request } else { request.json(&plan.body) };
         let key = plan.key.map(|key| format!("key-{key}"));
         let request = key.into_iter().fold(request, |request, key| request.header("Idempotency-Key", key));
         let condition = plan.condition.map(|version| format!("\"{version}\""));
-        let response =
-            condition.into_iter().fold(request, |request, version| request.header("If-Match", version)).send();
+        condition.into_iter().fold(request, |request, version| request.header("If-Match", version))
+    }
+
+    /// Compares a response of a server with the plan, and applies it.
+    pub(super) fn receive(
+        &mut self,
+        step: Step,
+        mut plan: Plan,
+        response: &Response,
+        (server, repeated): (usize, Repeated),
+    ) -> Result<(), String> {
         let (status, etag) = (response.status, response.header("etag"));
         if !plan.statuses.contains(&status) {
             return Err(format!("status {status}, and the model says {:?}: {}", plan.statuses, response.text()));
         }
         let is_replay = response.header("idempotency-replayed") == Some("true");
-        check("`Idempotency-Replayed`", is_replay, plan.replayed.is_some())?;
-        if let Some(first) = &plan.replayed {
-            check("`ETag` of a replayed response", etag, first.as_deref())?;
-            self.summary.replayed += 1;
+        if repeated == Repeated::No {
+            check("`Idempotency-Replayed`", is_replay, plan.replayed.is_some())?;
+        }
+        if let Some(stored) = &plan.replayed {
+            self.register.check_replayed(stored, response)?;
         }
         if let Some(version) = plan.etag {
             check("`ETag`", etag, Some(format!("\"{version}\"").as_str()))?;
         }
-        if (200..300).contains(&status) {
-            if plan.replayed.is_none() {
-                self.summary.written += 1;
-                self.unaudited.push(response.header("x-request-id").expect("a request id").to_owned());
-            }
-            self.register.apply(step, plan, &response);
-        } else {
+        if matches!(step, Step::Consent { .. })
+            && let Some(change) = plan.changes.pop()
+        {
+            plan.changes.push(change.with_record(format!("Consent/{}", consent_id(response))));
+        }
+        let is_transaction = matches!(step, Step::Transaction { .. });
+        let is_success = (200..300).contains(&status);
+        let expected = match (is_success, is_replay) {
+            (true, true) => Expected::Replay,
+            (true, false) => Expected::Changes(plan.changes.clone()),
+            (false, _) if is_transaction => Expected::RejectedTransaction,
+            (false, _) => Expected::Rejection,
+        };
+        let client = sender(step).map(|account| self.accounts[&account].id.clone());
+        // The entries of a transaction have the status of their own request.
+        let status = if is_success && is_transaction { 201 } else { status };
+        self.audited.push(AuditedRequest { id: request_id(response), server, client, status, expected });
+        if !is_success {
             self.summary.rejected += 1;
+            return Ok(());
         }
+        self.summary.written += u64::from(plan.replayed.is_none());
+        self.summary.replayed += u64::from(is_replay);
+        self.summary.completed += u64::from(is_replay && repeated == Repeated::Perhaps);
+        self.changes.append(&mut plan.changes);
+        self.register.apply(step, plan, response);
         Ok(())
     }
 
-    /// Uses the limits of the client with small ones.
+    /// A server was stopped or killed: its clients need new tokens, and it has lost what it counted in memory.
+    pub(super) fn stopped(&mut self, server: usize) {
+        self.clients.retain(|(_, of), _| *of != server);
+        self.budgets.iter_mut().for_each(|(_, budget)| budget.restart());
+    }
+
+    /// Installs the other version of the plugin. The server that installed the versions has their files.
+    fn swap(&mut self) -> Result<(), String> {
+        let back = self.world.admin(0).request("POST", "/plugins/small/rollback").send();
+        check("the rollback of a plugin", back.status, 200)?;
+        let other = VERSIONS.into_iter().find(|version| *version != self.plugin);
+        self.plugin = other.expect("there are two versions");
+        check("version of the plugin", &back.json()["version"], &json!(self.plugin))?;
+        (0..self.world.servers()).try_for_each(|server| self.compare_plugin(server))
+    }
+
+    fn pass(&mut self, minutes: i16) {
+        if !W::IS_CLOCK_SET || !self.register.pass(minutes) {
+            return;
+        }
+        self.world.pass(minutes);
+        // A token ends after a day, and is not valid before it was issued.
+        self.clients.clear();
+        if minutes > 0 {
+            self.budgets.iter_mut().for_each(|(_, budget)| budget.pass_minute());
+        }
+    }
+
+    /// Uses the limits of the clients with small ones.
     fn spend(&mut self, count: u8) -> Result<(), String> {
-        let client = self.client(Account::Limited, self.at);
-        for _ in 0..count {
-            let status = client.get("/Individual?_count=1").status;
-            let budget = &mut self.register.budget;
-            let is_allowed = match (budget.left_today, budget.minute) {
-                (0, _) | (_, Some(0)) => false,
-                (_, Some(_)) => true,
-                (_, None) => status == 200,
-            };
-            check("status of a request within limits", status, if is_allowed { 200 } else { 429 })?;
-            if is_allowed {
-                budget.left_today -= 1;
-                budget.minute = budget.minute.map(|left| left - 1);
+        let today = self.register.today();
+        for (account, _) in LIMITED {
+            let client = self.client(account, self.at);
+            let (_, budget) = self.budgets.iter_mut().find(|(of, _)| *of == account).expect("it has a budget");
+            for _ in 0..count {
+                let began = Instant::now();
+                let response = client.get("/Individual?_count=1");
+                self.summary.limited += u64::from(response.status == 429);
+                budget.count(today, began, &response).map_err(|problem| format!("{account:?}: {problem}"))?;
             }
         }
         Ok(())
     }
+}
 
-    /// Compares all records, as every server shows them.
-    fn compare(&mut self) -> Result<(), String> {
-        self.since_comparison = 0;
-        self.summary.comparisons += 1;
-        for server in 0..self.world.servers() {
-            self.compare_people(server)?;
-            self.compare_groups(server)?;
-            self.compare_searches(server).map_err(|problem| format!("server {server}: {problem}"))?;
-        }
-        let admin = self.world.admin(self.at);
-        for id in std::mem::take(&mut self.unaudited) {
-            let page = admin.get(&format!("/audit?request_id={id}")).expect(200).json();
-            let entries = page["data"].as_array().expect("entries");
-            let is_write = |entry: &&Value| {
-                entry["outcome"] == "allowed"
-                    && ["create", "update", "administer"].iter().any(|action| entry["action"] == *action)
-            };
-            if !entries.iter().any(|entry| is_write(&entry)) {
-                return Err(format!("the write of request {id} has no entry in the audit log: {page}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn compare_people(&mut self, server: usize) -> Result<(), String> {
-        let (writer, ministry) = (self.client(Account::Writer, server), self.client(Account::Ministry, server));
-        let register = &self.register;
-        for value in 0..VALUES {
-            let target = path("Individual", &named(value));
-            for (client, found) in [
-                (&writer, register.resolve(value)),
-                (&ministry, register.find(value, |place| register.is_consented(place))),
-            ] {
-                let response = client.get(&target);
-                let expected = match found {
-                    Found::One(_) => 200,
-                    Found::None => 404,
-                    Found::Several => 409,
-                };
-                check(&format!("status of {target} on server {server}"), response.status, expected)?;
-                if let Found::One(place) = found {
-                    compare_person(&register.people[place], &response)
-                        .map_err(|problem| format!("{target}: {problem}"))?;
-                }
-            }
-        }
-        let visible = (0..register.people.len()).filter(|place| register.is_consented(*place)).count();
-        check("number of individuals that consents cover", total(&ministry, "/Individual?_count=1"), visible)
-    }
-
-    fn compare_groups(&mut self, server: usize) -> Result<(), String> {
-        let writer = self.client(Account::Writer, server);
-        for number in 0..GROUPS {
-            let response = writer.get(&group_path(number));
-            let Some(group) = self.register.groups.get(&number) else {
-                check("status of an absent group", response.status, 404)?;
-                continue;
-            };
-            check("status of a group", response.status, 200)?;
-            let body = response.json();
-            let members = body["member"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let shown = members.iter().map(|member| (member["role"]["code"] == "head", member["inactive"] == false));
-            let shown: Vec<(bool, bool)> = shown.collect();
-            let known: Vec<_> = group.members.iter().map(|member| (member.is_head, member.is_active)).collect();
-            check(&format!("members of group {number}"), shown, known)?;
-            check("version of a group", &body["meta"]["version_id"], &json!(group.version.to_string()))?;
-            let active = group.members.iter().filter(|member| member.is_active).count();
-            check("`quantity`", &body["quantity"], &json!(active))?;
-            let members = format!("/Individual?group={}|g{number}&_count=1", NATIONAL_ID.replace('#', "%23"));
-            check("number of individuals in a group", total(&writer, &members), active)?;
-        }
-        Ok(())
-    }
-
-    fn compare_searches(&mut self, server: usize) -> Result<(), String> {
-        let writer = self.client(Account::Writer, server);
-        let people = &self.register.people;
-        check("number of individuals", total(&writer, "/Individual?_count=1"), people.len())?;
-        for small in 0..NAMES {
-            let named = people.iter().filter(|person| person.name == Some(small)).count();
-            let family = name_of(small)["family"].as_str().expect("a name").to_owned();
-            check("number found by name", total(&writer, &format!("/Individual?name={family}&_count=1")), named)?;
-            let born = people.iter().filter(|person| person.born == small).count();
-            let query = format!("/Individual?birth_date={}&_count=1", birth_date(small));
-            check("number found by date of birth", total(&writer, &query), born)?;
-        }
-        let enrolments = &self.register.enrolments;
-        check("number of enrolments", total(&writer, "/ProgramMembership?_count=1"), enrolments.len())?;
-        let open = enrolments.iter().filter(|(_, is_open)| *is_open).count();
-        check("number of open enrolments", total(&writer, "/ProgramMembership?status=enrolled&_count=1"), open)
+/// The client that sends an operation; absent for the administrator.
+fn sender(step: Step) -> Option<Account> {
+    match step {
+        Step::Consent { .. } => None,
+        Step::Withdraw { .. } => Some(Account::Ministry),
+        _ => Some(Account::Writer),
     }
 }
 
-fn compare_person(person: &super::register::Person, response: &Response) -> Result<(), String> {
-    let body = response.json();
-    let shown = body["identifier"].as_array().expect("identifiers").iter();
-    let shown: Vec<(&Value, bool)> =
-        shown.map(|identifier| (&identifier["value"], identifier["period"]["end"].is_null())).collect();
-    let values: Vec<Value> = person.identifiers.iter().map(|(value, _)| json!(named(*value))).collect();
-    let known: Vec<(&Value, bool)> =
-        values.iter().zip(person.identifiers.iter().map(|(_, is_open)| *is_open)).collect();
-    check("identifiers", shown, known)?;
-    check("date of birth", &body["birth_date"], &json!(birth_date(person.born)))?;
-    let name = person.name.map_or(Value::Null, |name| name_of(name)["family"].clone());
-    check("name", &body["name"]["family"], &name)?;
-    check("version", &body["meta"]["version_id"], &json!(person.version.to_string()))
-}
-
-/// The `total` of a search.
-fn total(client: &ApiClient, query: &str) -> usize {
-    let page = client.get(query).expect(200).json();
-    page["total"].as_u64().and_then(|total| usize::try_from(total).ok()).expect("a total")
-}
-
-fn check<T: PartialEq + std::fmt::Debug>(of: &str, shown: T, known: T) -> Result<(), String> {
+pub(super) fn check<T: PartialEq + std::fmt::Debug>(of: &str, shown: T, known: T) -> Result<(), String> {
     if shown == known { Ok(()) } else { Err(format!("{of}: {shown:?}, and the model says {known:?}")) }
 }

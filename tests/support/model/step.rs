@@ -1,5 +1,5 @@
-//! One operation of a generated sequence. Names are small numbers, so that operations meet: the same identifier, the same
-//! group, the same idempotency key.
+//! One operation of a generated sequence. Names are small numbers, so that operations meet: the same identifier, the
+//! same group, the same idempotency key.
 
 use crate::support::dice::Dice;
 
@@ -10,6 +10,10 @@ pub(super) const GROUPS: u8 = 3;
 /// Number of family names, and of dates of birth.
 pub(super) const NAMES: u8 = 3;
 const KEYS: u64 = 6;
+/// Number of pauses before a kill.
+const PAUSES: u64 = 100;
+/// Steps of the clock in minutes: forward, and back.
+const MINUTES: [i16; 2 * NAMES as usize] = [61, 427, 1_501, -61, -427, -1_380];
 
 /// The precondition of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,18 +56,19 @@ pub enum Step {
     Consent { value: u8, days: u8 },
     /// Withdraws one of the recorded consents.
     Withdraw { nth: u8 },
-    /// Sends so many requests as the client with small limits.
+    /// Sends so many requests as each client with small limits.
     Spend { count: u8 },
     /// Installs the other version of a plugin.
     Swap,
-    /// Lets time pass, in minutes, if the clock can be set.
-    Pass { minutes: u16 },
+    /// Lets time pass, or sets the clock back by a negative number of minutes, if the test sets the clock.
+    Pass { minutes: i16 },
     /// Sends later requests to another server.
     Use { server: u8 },
     /// Stops a server as a service manager does, and starts it again.
     Restart,
-    /// Kills a server, and starts it again.
-    Kill,
+    /// Kills a server while it creates individuals, enrols the individual and adds it to the group, and starts it
+    /// again. The pause before the kill is in tenths of a millisecond.
+    Kill { group: u8, value: u8, pause: u8 },
 }
 
 impl Step {
@@ -101,10 +106,16 @@ impl Step {
             86..89 => Self::Withdraw { nth: value },
             89..91 => Self::Spend { count: 1 + other },
             91..92 => Self::Swap,
-            92..95 => Self::Pass { minutes: [61, 427, 1_501][usize::from(small)] },
+            92..95 => Self::Pass { minutes: MINUTES[usize::from(small) + if coin { 0 } else { usize::from(NAMES) }] },
             95..97 => Self::Use { server: small },
             97..98 => Self::Restart,
-            _ => Self::Kill,
+            _ => Self::kill(dice),
         }
+    }
+
+    /// A kill during some requests.
+    pub(super) fn kill(dice: &mut Dice) -> Self {
+        let mut below = |limit: u64| u8::try_from(dice.below(limit)).expect("small numbers");
+        Self::Kill { group: below(GROUPS.into()), value: below(VALUES.into()), pause: below(PAUSES) }
     }
 }
