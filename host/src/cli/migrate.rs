@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::backup::{Progress, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, migrate, prepare};
+use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, ViewsError, ViewsOutcome, migrate, prepare};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::BackupFile;
 use daftar_service::migrate::Counts;
@@ -38,8 +38,8 @@ enum MigrateCommand {
     CatchUp(CatchUpArgs),
     /// Compare the register in the folder with the one in the database, whole; nothing is written
     Compare,
-    /// Make the tables in the database, or bring them up to date, as the role that owns them; servers then need a role
-    /// without that right
+    /// Make the tables and views in the database, or bring them up to date, as the role that owns them; servers then
+    /// need a role without that right
     Prepare(PrepareArgs),
 }
 
@@ -130,15 +130,47 @@ fn run_prepare(global: &GlobalArgs, url_file: Option<&Path>) -> Result<(), CliEr
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let prepared = runtime.block_on(prepare(&config));
-    let Prepared { before, layout } = prepared.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
+    let prepared = prepared.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
     if global.json {
-        output::json(&json!({"layout": layout, "layout_before": before}));
-    } else if before == Some(layout) {
-        output::line(format_args!("the tables are of layout {layout} already: nothing was changed"));
+        output::json(&prepared_json(&prepared));
     } else {
-        output::line(format_args!("the tables are of layout {layout} now; servers can start"));
+        output::line(prepared_text(&prepared));
     }
-    Ok(())
+    match &prepared.views {
+        ViewsOutcome::Unchanged | ViewsOutcome::Updated => Ok(()),
+        ViewsOutcome::Failed(error) => Err(CliError::of(
+            ErrorKind::from(error),
+            format_args!(
+                "the tables are up to date and servers can start, but the views of the schema `reporting` were not created or updated: {error}"
+            ),
+        )),
+    }
+}
+
+fn prepared_json(Prepared { before, layout, views }: &Prepared) -> Value {
+    let views = match views {
+        ViewsOutcome::Unchanged => "unchanged",
+        ViewsOutcome::Updated => "updated",
+        ViewsOutcome::Failed(_) => "failed",
+    };
+    json!({"layout": layout, "layout_before": before, "views": views})
+}
+
+fn prepared_text(Prepared { before, layout, views }: &Prepared) -> String {
+    let has_changed = *before != Some(*layout);
+    let tables = format!("the tables are of layout {layout} {}", if has_changed { "now" } else { "already" });
+    match (views, has_changed) {
+        (ViewsOutcome::Unchanged, false) => {
+            format!("{tables}, and the views of the schema `reporting` are up to date: nothing was changed")
+        }
+        (ViewsOutcome::Unchanged, true) => {
+            format!("{tables}, and the views of the schema `reporting` are up to date; servers can start")
+        }
+        (ViewsOutcome::Updated, _) => {
+            format!("{tables}, and the views of the schema `reporting` were updated; servers can start")
+        }
+        (ViewsOutcome::Failed(_), _) => tables,
+    }
 }
 
 /// Verifies the signature of a backup before the database is filled from it.
@@ -217,10 +249,10 @@ fn print_text(is_from_backup: bool, migrated: &Migrated) {
         None => {}
     }
     let same: u64 = comparison.same.values().sum();
-    let what = match (is_from_backup, caught_up.is_some()) {
+    let what = match (is_from_backup, caught_up) {
         (true, _) => "the backup and the database",
-        (false, true) => "what was written since, in both",
-        (false, false) => "both",
+        (false, Some(caught_up)) if !caught_up.was_interrupted => "what was written since, in both",
+        (false, _) => "both",
     };
     output::line(format_args!("compared {what}: {same} things are the same, {} are not", comparison.differences));
     for reported in &comparison.reported {
@@ -231,12 +263,60 @@ fn print_text(is_from_backup: bool, migrated: &Migrated) {
     }
 }
 
+impl From<&ViewsError> for ErrorKind {
+    fn from(error: &ViewsError) -> Self {
+        match error {
+            ViewsError::Denied(_) => Self::Denied,
+            ViewsError::Unavailable(_) => Self::Unavailable,
+            ViewsError::Rejected(_) => Self::Failed,
+        }
+    }
+}
+
 impl From<&MigrateError> for ErrorKind {
     fn from(error: &MigrateError) -> Self {
         match error {
             MigrateError::Backup { .. } => Self::Input,
             MigrateError::Open(error) => error.into(),
             MigrateError::Folder(_) | MigrateError::NotEarlier(_) | MigrateError::Store { .. } => Self::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preparation_reports_tables_and_views() {
+        let prepared = |before, views: ViewsOutcome| Prepared { before, layout: 4, views };
+        let failed = ViewsOutcome::Failed(ViewsError::Denied("no".to_owned()));
+        for (prepared, text, views) in [
+            (
+                prepared(Some(4), ViewsOutcome::Unchanged),
+                "the tables are of layout 4 already, and the views of the schema `reporting` are up to date: nothing was changed",
+                "unchanged",
+            ),
+            (
+                prepared(Some(4), ViewsOutcome::Updated),
+                "the tables are of layout 4 already, and the views of the schema `reporting` were updated; servers can start",
+                "updated",
+            ),
+            (
+                prepared(None, ViewsOutcome::Updated),
+                "the tables are of layout 4 now, and the views of the schema `reporting` were updated; servers can start",
+                "updated",
+            ),
+            (
+                prepared(Some(3), ViewsOutcome::Unchanged),
+                "the tables are of layout 4 now, and the views of the schema `reporting` are up to date; servers can start",
+                "unchanged",
+            ),
+            (prepared(None, failed), "the tables are of layout 4 now", "failed"),
+        ] {
+            assert_eq!(prepared_text(&prepared), text);
+            let shown = json!({"layout": 4, "layout_before": prepared.before, "views": views});
+            assert_eq!(prepared_json(&prepared), shown);
         }
     }
 }

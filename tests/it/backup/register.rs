@@ -40,6 +40,12 @@ fn responses(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
     responses
 }
 
+/// The records with their keys, by which reporting tables are joined.
+fn keyed_records(admin: &Admin) -> Vec<Value> {
+    let lines = admin.get("/export?meta=true&keys=true").expect(200).lines();
+    lines.into_iter().filter(|line| line.get("$export").is_none()).collect()
+}
+
 #[test]
 fn a_restored_register_answers_as_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,6 +92,8 @@ fn a_restored_register_answers_as_the_old_one() {
     }
     let before = responses(&client, &admin);
     let lines = audit_lines(&admin);
+    let keyed = keyed_records(&admin);
+    assert!(keyed.len() == 9 && keyed.iter().all(|record| record["key"].is_u64()), "{keyed:?}");
     app.stop();
 
     let other = TestApp::builder().prepared(|data_dir| {
@@ -103,6 +111,7 @@ fn a_restored_register_answers_as_the_old_one() {
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(after, before);
     }
+    assert_eq!(keyed_records(&other.admin()), keyed);
     let _token = token::fetch(&other.anonymous(), client.credentials());
     let old = ApiClient::new(other.anonymous(), disabled.credentials().clone(), disabled.token().to_owned());
     assert_eq!(old.get(&path("Individual", "1")).status, 401, "disabled still");

@@ -9,10 +9,12 @@ use std::process::Command;
 use daftar_tests::TestApp;
 use daftar_tests::postgres::Processes;
 use daftar_tests::process::{Finished, command, finish, run};
-use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person, with};
+use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person, reference, with};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
+
+use super::import::{REJECTS, rejects};
 
 const UNAVAILABLE: i32 = 69;
 const OUTPUT: i32 = 73;
@@ -136,7 +138,7 @@ fn contains_the_same_records_as_the_api(data_dir: &Path, lines: &str) {
     let id = |value: &str| format!("{NATIONAL_ID}|{value}");
     let [asha, bir] = <[Value; 2]>::try_from(stable_rows(&out, "individual", "Individual", &lines)).unwrap();
     let expected = json!({
-        "id": id("1"), "identifier_count": 2, "active": true, "name_family": "Rai", "name_given": "Asha",
+        "id": id("1"), "key": 1, "identifier_count": 2, "active": true, "name_family": "Rai", "name_given": "Asha",
         "birth_date": {"days": -1}, "birth_date_estimated": true, "gender": FEMALE, "gender_label": "Féminin",
         "languages": ["urn:iso:std:iso:639#ne", "urn:iso:std:iso:639#en"],
         "languages_label": lines[0]["languages"].as_array().unwrap().iter().map(|code| &code["display"]).collect::<Vec<_>>(),
@@ -146,42 +148,46 @@ fn contains_the_same_records_as_the_api(data_dir: &Path, lines: &str) {
         "income_currency_label": lines[0]["income"]["currency"]["display"], "income_period": "month",
     });
     assert_eq!(asha, expected);
-    let expected = json!({"id": id("2"), "identifier_count": 1, "active": false, "deceased_date": {"days": 20_458}});
+    let expected =
+        json!({"id": id("2"), "key": 2, "identifier_count": 1, "active": false, "deceased_date": {"days": 20_458}});
     assert_eq!(bir, expected);
+    let identifier = |key: u64, person: &str| json!({"individual_id": id(person), "individual_key": key});
     let identifiers = [
-        json!({"individual_id": id("1"), "system": "urn:x:old", "value": "7", "period_end": {"days": 18_292}}),
-        json!({"individual_id": id("1"), "system": NATIONAL_ID, "value": "1"}),
-        json!({"individual_id": id("2"), "system": NATIONAL_ID, "value": "2"}),
+        with(identifier(1, "1"), json!({"system": "urn:x:old", "value": "7", "period_end": {"days": 18_292}})),
+        with(identifier(1, "1"), json!({"system": NATIONAL_ID, "value": "1"})),
+        with(identifier(2, "2"), json!({"system": NATIONAL_ID, "value": "2"})),
     ];
     assert_eq!(rows(&out, "individual_identifier"), identifiers);
     let group = lines.iter().find(|line| line["type"] == "Group").unwrap();
     let expected = json!({
-        "id": id("G|1"), "identifier_count": 1, "active": true, "name": "Rai", "group_type": group["group_type"]["uri"],
-        "group_type_label": group["group_type"]["display"], "quantity": 2,
+        "id": id("G|1"), "key": 1, "identifier_count": 1, "active": true, "name": "Rai", "quantity": 2,
+        "group_type": group["group_type"]["uri"], "group_type_label": group["group_type"]["display"],
     });
     assert_eq!(stable_rows(&out, "household", "Group", &lines), [expected]);
     let member = |place: usize, person: &str| {
         let role = &group["member"][place]["role"];
         json!({
-            "household_id": id("G|1"), "individual_id": id(person), "role": role["uri"], "role_label": role["display"],
-            "inactive": false,
+            "household_id": id("G|1"), "household_key": 1, "individual_id": id(person), "individual_key": place + 1,
+            "role": role["uri"], "role_label": role["display"], "inactive": false,
         })
     };
     assert_eq!(rows(&out, "household_member"), [member(0, "1"), member(1, "2")]);
     let expected = json!({
-        "id": id("P"), "identifier_count": 1, "active": true, "name": "Pension", "target_type": "individual",
+        "id": id("P"), "key": 1, "identifier_count": 1, "active": true, "name": "Pension", "target_type": "individual",
         "enforce_eligibility": false, "period_start": {"days": 20_454},
     });
     assert_eq!(stable_rows(&out, "program", "Program", &lines), [expected]);
     let expected = json!({
-        "program_id": id("P"), "beneficiary_kind": "Individual", "beneficiary_id": id("2"), "status": "exited",
-        "enrollment_date": {"days": 20_455}, "exit_date": {"days": 20_487}, "exit_reason": "died",
+        "key": 1, "program_id": id("P"), "program_key": 1, "beneficiary_kind": "Individual", "beneficiary_id": id("2"),
+        "beneficiary_key": 2, "status": "exited", "enrollment_date": {"days": 20_455}, "exit_date": {"days": 20_487},
+        "exit_reason": "died",
     });
     assert_eq!(stable_rows(&out, "program_membership", "ProgramMembership", &lines), [expected]);
     let consent = lines.iter().find(|line| line["type"] == "Consent").unwrap();
     let expected = json!({
-        "id": "123e4567-e89b-42d3-a456-426614174000", "subject_kind": "Group", "subject_id": id("G|1"), "grantee": "M",
-        "effective_date": {"days": 20_454}, "scopes": ["group"], "status": "withdrawn", "legal_basis": consent["legal_basis"],
+        "id": "123e4567-e89b-42d3-a456-426614174000", "key": 1, "subject_kind": "Group", "subject_id": id("G|1"),
+        "subject_key": 1, "grantee": "M", "effective_date": {"days": 20_454}, "scopes": ["group"], "status": "withdrawn",
+        "legal_basis": consent["legal_basis"],
     });
     assert_eq!(stable_rows(&out, "consent", "Consent", &lines), [expected]);
 
@@ -199,7 +205,7 @@ fn contains_the_same_records_as_the_api(data_dir: &Path, lines: &str) {
     assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
-const LINES: &str = "/export?codes=object&meta=true&photos=false&language=fr";
+const LINES: &str = "/export?codes=object&meta=true&photos=false&keys=true&language=fr";
 
 fn record_lines(text: &str) -> String {
     assert!(!text.contains("\"photo\""), "photos are left out: {text}");
@@ -225,6 +231,89 @@ fn tables_match_the_api_on_postgresql() {
     fill(servers.data_dir(0), folder.path());
     let lines = record_lines(&servers.admin(0).get(LINES).expect(200).text());
     contains_the_same_records_as_the_api(servers.data_dir(0), &lines);
+}
+
+#[test]
+fn an_id_that_two_records_share_is_two_keys() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let client = app.client(&["individual:all", "group:all"]);
+    drop(client.create_individual(&person("1", json!({"name": {"given": "First"}}))));
+    drop(client.create_group(&household("H", &[("1", "head")])));
+    let ended = json!({"identifier": [{"system": NATIONAL_ID, "value": "1", "period": {"end": "2020-01-01"}}]});
+    drop(client.request("PATCH", &path("Individual", "1")).json(&ended).send().expect(200));
+    drop(client.create_individual(&person("1", json!({"name": {"given": "Second"}}))));
+    drop(client.create_group(&household("G", &[("1", "head")])));
+    let out = folder.path().join("reporting");
+    drop(export(app.data_dir(), &out, &[]).expect_success());
+    let columns = |table: &str, names: &[&str]| -> Vec<Value> {
+        rows(&out, table).iter().map(|row| names.iter().map(|name| row[*name].clone()).collect()).collect()
+    };
+    let id = |value: &str| format!("{NATIONAL_ID}|{value}");
+    assert_eq!(
+        columns("individual", &["id", "key", "name_given"]),
+        [json!([id("1"), 1, "First"]), json!([id("1"), 2, "Second"])]
+    );
+    assert_eq!(
+        columns("individual_identifier", &["individual_id", "individual_key"]),
+        [json!([id("1"), 1]), json!([id("1"), 2])]
+    );
+    assert_eq!(
+        columns("household_member", &["household_id", "household_key", "individual_id", "individual_key"]),
+        [json!([id("H"), 1, id("1"), 1]), json!([id("G"), 2, id("1"), 2])]
+    );
+}
+
+/// True if an object in the value has a member `key`.
+fn has_key(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.contains_key("key") || members.values().any(has_key),
+        Value::Array(items) => items.iter().any(has_key),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[test]
+fn keys_are_in_an_export_that_requests_them_and_in_no_response_to_a_client() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    fill(app.data_dir(), folder.path());
+    let lines = |query: &str| -> Vec<Value> {
+        let lines = app.admin().get(&format!("/export?{query}")).expect(200).lines();
+        lines.into_iter().filter(|line| line.get("$export").is_none()).collect()
+    };
+    let keyed = lines("keys=true");
+    assert!(keyed.len() == 6 && keyed.iter().all(|line| line["key"].is_u64()), "{keyed:?}");
+    assert_eq!(keyed[2]["member"][1]["entity"], json!({"key": 2, "reference": reference("2")}));
+    assert_eq!(keyed[4]["beneficiary"], json!({"key": 2, "reference": reference("2")}));
+    for query in ["", "keys=false", "meta=true&codes=object"] {
+        assert!(!lines(query).iter().any(has_key), "{query}");
+    }
+    assert_eq!(app.admin().get("/export?keys=1").expect(400).code(), "malformed_request");
+
+    // Such a line is not imported: the register numbers its records itself.
+    let file = folder.path().join("keyed.ndjson");
+    std::fs::write(&file, format!("{}\n", with(keyed[0].clone(), person("3", json!({}))))).unwrap();
+    let refused = run(app.data_dir(), &["import", file.to_str().unwrap()]);
+    assert_eq!(refused.code, REJECTS, "{refused:?}");
+    assert_eq!(rejects(&file)[0].1, [("key".to_owned(), "unknown_field".to_owned())]);
+
+    let scopes = ["individual:all", "group:all", "program:all", "program_membership:all"];
+    let client = app.client(&scopes);
+    for (kind, value) in [("Individual", "1"), ("Group", "G|1"), ("Program", "P")] {
+        let found = client.get(&format!("/{kind}")).expect(200).json();
+        assert!(found["total"] != 0 && !has_key(&found), "{found}");
+        assert!(!has_key(&client.get(&path(kind, value)).expect(200).json()), "{kind}");
+        assert_eq!(client.get(&format!("/{kind}?keys=true")).expect(400).code(), "unknown_parameter");
+    }
+    let found = client.get("/ProgramMembership").expect(200).json();
+    assert!(found["total"] == 1 && !has_key(&found), "{found}");
+    let places = client.get(&format!("{}/groups", path("Individual", "2"))).expect(200).json();
+    assert!(places["total"] == 1 && !has_key(&places), "{places}");
+    let credentials = app.admin().create_client(&json!({
+        "name": "reader", "organization": "M", "scopes": ["consent:read"],
+        "rate_limit_per_minute": 1_000, "rate_limit_per_day": 1_000,
+    }));
+    let consent = app.client_of(&credentials).get("/Consent/123e4567-e89b-42d3-a456-426614174000").expect(200).json();
+    assert!(consent["subject"].is_string() && !has_key(&consent), "{consent}");
 }
 
 #[test]
@@ -336,8 +425,29 @@ fn export_from(response: &'static str, out: &Path) -> Finished {
     export.args(["--admin-url", &url]).env("DAFTAR_ADMIN_TOKEN", "t".repeat(43));
     let reported = finish(export);
     let request = server.join().unwrap();
-    assert!(request.starts_with("GET /admin/v1/export?") && request.contains("photos=false"), "{request}");
+    assert!(request.starts_with("GET /admin/v1/export?") && request.contains("photos=false&keys=true"), "{request}");
     reported
+}
+
+#[test]
+fn a_server_whose_exports_have_no_keys_is_reported_as_an_older_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for (code, detail, is_older) in [
+        ("unknown_parameter", "unknown parameter `keys`; known here: name", true),
+        ("malformed_request", "filters are those of a search of people: they go with `type=Individual` alone", true),
+        ("unknown_parameter", "unknown parameter `photos`; known here: name", false),
+    ] {
+        let problem = json!({
+            "type": "/docs/errors", "code": code, "title": "Bad Request", "status": 400, "detail": detail, "request_id": "1",
+        });
+        let body = problem.to_string();
+        let head = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        let reported = export_from((head + &body).leak(), &out);
+        assert!(reported.code == 1 && reported.stderr.contains(detail), "{reported:?}");
+        assert_eq!(reported.stderr.contains("the server is of an older version"), is_older, "{reported:?}");
+        assert!(!out.exists());
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::packs::folder_of;
 use crate::cli::{CliError, files};
+use daftar_domain::folders;
 
 /// Format version of the progress file.
 const VERSION: u32 = 1;
@@ -87,9 +88,9 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), partial, progress_path, out, bytes: progress.bytes, progress, saved: None })
     }
 
-    /// True if there is an export to resume.
+    /// True if there is an export to resume: its progress is saved, which fails on a full disk.
     pub fn has_begun(&self) -> bool {
-        self.progress.cursor.is_some()
+        self.progress.cursor.is_some() && self.progress_path.exists()
     }
 
     /// Removes the files of an incomplete export.
@@ -138,7 +139,7 @@ impl OutputFile {
             self.out.get_ref().sync_all()?;
             let digest = files::digest(File::open(&self.partial)?)?;
             std::fs::rename(&self.partial, &self.path)?;
-            File::open(folder_of(&self.path))?.sync_all()?;
+            folders::sync_where_possible(folder_of(&self.path))?;
             if self.progress_path.exists() {
                 std::fs::remove_file(&self.progress_path)?;
             }

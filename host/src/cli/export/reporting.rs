@@ -3,7 +3,7 @@
 //! **Invariant:** a file gets its name when all files of the export are complete and on disk; until then its name ends
 //! with `.partial`. A failed export removes its files.
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use super::{ExportArgs, Line, query, read_lines};
 use crate::app::packs::folder_of;
 use crate::cli::admin_client::AdminClient;
 use crate::cli::{CliError, GlobalArgs, output};
+use daftar_domain::folders;
 use daftar_domain::schema::reporting;
 
 /// Writes the tables of the requested types of records.
@@ -24,13 +25,13 @@ use daftar_domain::schema::reporting;
 pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), CliError> {
     let kinds = if args.filter.is_empty() { args.kinds.clone() } else { vec!["Individual".to_owned()] };
     let query = query(args, true)?;
-    // Labels are requested as objects; photos are in no table.
-    let path = format!("/export?{query}&meta=true&photos=false");
+    // Labels are requested as objects; photos are in no table. Tables are joined by keys.
+    let path = format!("/export?{query}&meta=true&photos=false&keys=true");
     // First: without a server or folder, no file is created.
     let (as_of, records, files) = AdminClient::connect(global)?.run(|admin| {
         let mut folder = Folder::begin(out, &kinds)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        let received = folder.receive(admin, &path, &bar);
+        let received = folder.receive(admin, &path, &bar).map_err(|error| explained(error, args));
         bar.finish_and_clear();
         received.and_then(|(as_of, records)| Ok((folder.finish(&as_of)?, as_of, records))).map_or_else(
             |error| {
@@ -48,6 +49,20 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), Cli
     let folder = out.display();
     output::done(global, &body, format_args!("{records} records as of {as_of} in `{folder}`\n{}", lines.join("\n")));
     Ok(())
+}
+
+/// Adds the remedy to the rejection by an older server, which takes the parameter `keys` for an unknown filter.
+fn explained(error: CliError, args: &ExportArgs) -> CliError {
+    let is_of_keys = match error.code.as_deref() {
+        Some("unknown_parameter") => error.message.contains("`keys`"),
+        // A request without filters has none that could be wrong.
+        Some("malformed_request") => args.filter.is_empty(),
+        _ => false,
+    };
+    if !is_of_keys {
+        return error;
+    }
+    error.with("the server is of an older version, whose exports have no keys: export with the program of that version")
 }
 
 /// The output folder of a running export.
@@ -108,8 +123,8 @@ impl Folder {
             file.name_it()?;
             finished.push((file.name(), file.rows(), digest));
         }
-        let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
-        let synced = synced.and_then(|()| File::open(folder_of(&self.path))?.sync_all());
+        let synced = folders::sync_where_possible(&self.path);
+        let synced = synced.and_then(|()| folders::sync_where_possible(folder_of(&self.path)));
         synced.map_err(|error| CliError::cannot_write(&self.path, &error))?;
         Ok(finished)
     }

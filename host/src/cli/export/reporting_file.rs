@@ -365,9 +365,6 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 
 /// Returns the value of a row in a column without lists.
 fn cell(column: &Column, record: &Value, row: &Value) -> Option<Value> {
-    if column.source == Source::Id {
-        return id(record);
-    }
     let value = at(row, &column.path);
     match column.source {
         Source::Value => value.cloned().or_else(|| column.absent.map(Value::from)),
@@ -376,11 +373,13 @@ fn cell(column: &Column, record: &Value, row: &Value) -> Option<Value> {
         Source::Count => Some(value?.as_array()?.len().into()),
         Source::ReferenceKind => reference(value?).map(|(kind, _)| kind.into()),
         Source::ReferenceId => reference(value?).map(|(_, id)| id.into()),
-        Source::Id => None,
+        Source::ReferenceKey => value?.get("key").cloned(),
+        Source::Id => id(record),
+        Source::Key => record.get("key").cloned(),
     }
 }
 
-/// Returns the kind and id of a referenced record. A reference is a text, or an object if it has other members.
+/// Returns the kind and id of a referenced record. A reference is a text, or an object if it has a key or a name.
 fn reference(value: &Value) -> Option<(&str, &str)> {
     value.as_str().or_else(|| value.get("reference")?.as_str())?.split_once('/')
 }
@@ -471,6 +470,23 @@ mod tests {
         assert_eq!(cells("languages_label"), [None, Some(vec![]), Some(vec![some("One"), None, some("One")])]);
         assert_eq!(cells("gender"), vec![Some(vec![some("urn:x#2")]); 3]);
         assert_eq!(cells("gender_label"), [None, None, None]);
+    }
+
+    #[test]
+    fn a_reference_with_a_key_is_an_object_and_one_without_is_a_text() {
+        let tables = reporting::tables();
+        let columns = &tables.iter().find(|table| table.name == "program_membership").unwrap().columns;
+        let cells = |record: &Value| -> Value {
+            let named = |name: &&str| columns.iter().find(|column| column.name == *name).unwrap();
+            let names = ["key", "program_id", "program_key", "beneficiary_kind", "beneficiary_id", "beneficiary_key"];
+            names.iter().map(|name| cell(named(name), record, record).unwrap_or_default()).collect()
+        };
+        let keyed = |key: u64, reference: &str| json!({"key": key, "reference": reference});
+        let (program, beneficiary) = (keyed(3, "Program/urn:x:y|P"), keyed(4, "Group/urn:x:y|1"));
+        let record = json!({"key": 7, "program": program, "beneficiary": beneficiary});
+        assert_eq!(cells(&record), json!([7, "urn:x:y|P", 3, "Group", "urn:x:y|1", 4]));
+        let record = json!({"program": "Program/urn:x:y|P", "beneficiary": "Group/urn:x:y|1"});
+        assert_eq!(cells(&record), json!([null, "urn:x:y|P", null, "Group", "urn:x:y|1", null]));
     }
 
     #[test]

@@ -3,11 +3,17 @@
 //!
 //! - A field is a column of its name; fields of a part are columns `<part>_<field>`.
 //! - A code is two columns: its URI, and `<column>_label` in the language of the export.
-//! - A reference is `<field>_id`, the id of a row of another table, and `<field>_kind` if several kinds are possible.
+//! - A record has a `key`, by which tables are joined, and an `id`, by which people name it and which may be ambiguous.
+//! - A reference is `<field>_id` and `<field>_key`, the id and the key of a row of another table, and `<field>_kind` if
+//!   several kinds are possible: each kind has its own keys.
 //! - A list of values is a list. Of a list of parts the first one has columns, and `<list>_count` is the number of all;
 //!   lists of references, and photos, are excluded. Identifiers and members of groups have their own tables.
 //!
 //! **Invariant:** a column has one name, type and meaning in both forms. Names are not reserved words of SQL.
+//!
+//! **Invariant:** a `key` is the record's number in the register: unique in its table, never changed, and not assigned
+//! to another record as long as no write is lost (older backup, point in time, failover to an asynchronous standby).
+//! Backups, restores and migrations between stores keep it.
 
 use super::{Field, Kind, fields};
 use crate::extension::EXTENSION;
@@ -74,13 +80,17 @@ pub enum Source {
     Label,
     /// The id of the record referred to at the path.
     ReferenceId,
+    /// The key of that record.
+    ReferenceKey,
     /// The kind of that record.
     ReferenceKind,
     /// The number of items of the list at the path.
     Count,
-    /// The id of the record: its first currently valid identifier, else its first one, as `<system>|<value>`; used in
-    /// references.
+    /// The id of the record: its first identifier without an end, else its first one, as `<system>|<value>`; used in
+    /// references. If all have ended, another record may have the same id.
     Id,
+    /// The key of the record: its number in the register, counted for each kind.
+    Key,
 }
 
 impl ColumnType {
@@ -115,12 +125,16 @@ pub fn tables() -> Vec<Table> {
     let individual = RecordKind::Individual;
     let identifiers = vec![
         Column::new("individual_id", ColumnType::Text, Source::Id, &[]),
+        Column::new("individual_key", ColumnType::Integer, Source::Key, &[]),
         Column::new("system", ColumnType::Text, Source::Value, &["system"]),
         Column::new("value", ColumnType::Text, Source::Value, &["value"]),
         Column::new("period_start", ColumnType::Date, Source::Value, &["period", "start"]),
         Column::new("period_end", ColumnType::Date, Source::Value, &["period", "end"]),
     ];
-    let mut members = vec![Column::new("household_id", ColumnType::Text, Source::Id, &[])];
+    let mut members = vec![
+        Column::new("household_id", ColumnType::Text, Source::Id, &[]),
+        Column::new("household_key", ColumnType::Integer, Source::Key, &[]),
+    ];
     add_parts(&mut members, &[], crate::group::MEMBERS.fields);
     vec![
         records("individual", individual),
@@ -139,10 +153,13 @@ const MEMBER: &str = "member";
 /// Returns the table with a row for each record.
 fn records(name: &'static str, kind: RecordKind) -> Table {
     let mut columns = Vec::new();
+    let key = Column::new("key", ColumnType::Integer, Source::Key, &[]);
     if kind == RecordKind::Consent {
         columns.push(Column::new("id", ColumnType::Text, Source::Value, &["consent_id"]));
+        columns.push(key);
     } else {
         columns.push(Column::new("id", ColumnType::Text, Source::Id, &[]));
+        columns.push(key);
         columns.push(Column::new("identifier_count", ColumnType::Integer, Source::Count, &["identifier"]));
     }
     add_parts(&mut columns, &[], fields(kind));
@@ -194,6 +211,7 @@ fn add(columns: &mut Vec<Column>, path: &[&'static str], field: &'static Field) 
                 columns.push(Column::new(&format!("{name}_kind"), ColumnType::Text, Source::ReferenceKind, path));
             }
             columns.push(Column::new(&format!("{name}_id"), ColumnType::Text, Source::ReferenceId, path));
+            columns.push(Column::new(&format!("{name}_key"), ColumnType::Integer, Source::ReferenceKey, path));
         }
         // The id of a consent is the id of its row; a photo is not usable in SQL.
         Kind::ConsentId | Kind::Photo => {}
@@ -249,7 +267,8 @@ const HEAD: &str = "
 ## Reporting tables
 
 The columns of `daftar export --format parquet` and of the views of PostgreSQL's schema `reporting`. NULL means not recorded. If a path
-contains a list, the column has its first item: for addresses, the most used one.
+contains a list, the column has its first item: for addresses, the most used one. Join tables by keys: an id may be ambiguous
+([guide](guides/reporting.md#columns)).
 ";
 
 /// Describes the source of the values of a column, in Markdown.
@@ -265,9 +284,11 @@ pub fn from(kind: RecordKind, column: &Column) -> String {
         Source::Code => format!("{path}, the URI of the code"),
         Source::Label => format!("{path}, the label of the code"),
         Source::ReferenceId => format!("{path}, the id of the record that it names"),
+        Source::ReferenceKey => format!("{path}, the key of the record that it names, for joins"),
         Source::ReferenceKind => format!("{path}, the kind of that record"),
         Source::Count => format!("{path}, the number of items"),
         Source::Id => "the identifier by which references name the record: `<system>|<value>`".to_owned(),
+        Source::Key => "the key of the record, for joins: its number in the register, which never changes".to_owned(),
     }
 }
 
@@ -333,5 +354,28 @@ mod tests {
         assert!(membership.contains(&("beneficiary_id", Source::ReferenceId, false)));
         assert!(!membership.iter().any(|(name, ..)| *name == "program_kind"));
         assert!(columns("household_member").contains(&("individual_id", Source::ReferenceId, false)));
+    }
+
+    #[test]
+    fn every_row_and_every_reference_has_a_key_next_to_its_id() {
+        for table in tables() {
+            let own = table.columns.iter().filter(|column| column.source == Source::Key).collect::<Vec<_>>();
+            let named = match table.name {
+                "individual_identifier" => "individual_key",
+                "household_member" => "household_key",
+                _ => "key",
+            };
+            assert!(matches!(own.as_slice(), [key] if key.name == named), "{}: {own:?}", table.name);
+            for (at, column) in table.columns.iter().enumerate() {
+                if matches!(column.source, Source::Id | Source::ReferenceId) {
+                    let key = table.columns.get(at + 1).expect("a column follows");
+                    assert_eq!(key.name.strip_suffix("key"), column.name.strip_suffix("id"), "{}", table.name);
+                    assert_eq!((key.value, key.is_list), (ColumnType::Integer, false), "{}.{}", table.name, key.name);
+                    assert_eq!(key.path, column.path, "{}.{}", table.name, key.name);
+                    let source = if column.source == Source::Id { Source::Key } else { Source::ReferenceKey };
+                    assert_eq!(key.source, source, "{}.{}", table.name, key.name);
+                }
+            }
+        }
     }
 }

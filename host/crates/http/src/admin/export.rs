@@ -36,7 +36,7 @@ use daftar_service::codes::{CodeView, LanguagePreference};
 use daftar_service::individual;
 
 /// Parameters of an export, in addition to the filters of a search of individuals.
-const OWN: [&str; 6] = ["type", "cursor", "codes", "meta", "photos", "language"];
+const OWN: [&str; 7] = ["type", "cursor", "codes", "meta", "photos", "keys", "language"];
 
 /// Parsed parameters of an export.
 #[derive(Clone)]
@@ -46,6 +46,9 @@ struct ExportParameters {
     /// True if a line contains the version of its record: an import of the line replaces that version alone.
     with_meta: bool,
     with_photos: bool,
+    /// True if a line contains the keys of its record and of those that it names: reporting tables are joined by them.
+    /// An import rejects such lines.
+    with_keys: bool,
     languages: LanguagePreference,
     /// The individuals that a filter matches.
     chosen: Option<Arc<[RecordId]>>,
@@ -117,6 +120,7 @@ async fn requested(Administrator { ctx, app }: &Administrator, parameters: &Para
         codes: parameters.word("codes", &Codes::NAMES)?.unwrap_or(Codes::Uri),
         with_meta: parameters.boolean("meta")?.unwrap_or(false),
         with_photos: parameters.boolean("photos")?.unwrap_or(true),
+        with_keys: parameters.boolean("keys")?.unwrap_or(false),
         languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
         chosen,
     })
@@ -154,7 +158,8 @@ impl Sending {
             let view = CodeView::new(app.registry.vocabularies.current(), requested.languages);
             let mut out = Vec::new();
             for exported in &page.records {
-                let shows = ExportedNames { view: &view, exported, codes: requested.codes, today };
+                let (codes, with_keys) = (requested.codes, requested.with_keys);
+                let shows = ExportedNames { view: &view, exported, codes, with_keys, today };
                 write_record(&shows, requested.with_meta, &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
@@ -223,6 +228,7 @@ fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -
         }
     };
     let body = if with_meta { body } else { body.without_meta() };
+    let body = body.with_key(shows.with_keys.then(|| shows.exported.record.place().1));
     serde_json::to_writer(&mut *out, &body).map_err(|error| AppError::Internal(error.into()))?;
     out.push(b'\n');
     Ok(())
@@ -233,6 +239,7 @@ struct ExportedNames<'a> {
     view: &'a CodeView,
     exported: &'a Exported,
     codes: Codes,
+    with_keys: bool,
     /// The day of the export.
     today: Date,
 }
@@ -246,7 +253,8 @@ impl Shows for ExportedNames<'_> {
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
-        self.exported.named.get(reference).map(|called| called.as_str().into())
+        let called = self.exported.named.get(reference)?;
+        Some(ShownRecord { key: self.with_keys.then_some(reference.id), ..ShownRecord::from(called.as_str()) })
     }
 
     fn declared(&self) -> Option<&ExtensionFields> {
@@ -257,7 +265,7 @@ impl Shows for ExportedNames<'_> {
 /// Purpose of the sealed cursors. It names their format: a cursor of another format is rejected.
 const PURPOSE: &[u8] = b"export cursor 1";
 
-/// A position in an export, sealed before it is sent: keys of records do not leave the process.
+/// A position in an export, sealed before it is sent: keys of records are sent only in an export that requests them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportCursor {
     /// Timestamp of the export.

@@ -23,7 +23,7 @@ struct ViewColumn {
 }
 
 /// The audit log: the columns of its table that reports read, with their types.
-const AUDIT: [(&str, &str, &str); 18] = [
+const AUDIT: [(&str, &str, &str); 19] = [
     ("number", "bigint", "Position in the log; higher numbers are newer entries."),
     ("at", "timestamp with time zone", "When it was done."),
     ("client", "text", "The id of the client that did it; NULL where `actor` names another."),
@@ -42,6 +42,7 @@ const AUDIT: [(&str, &str, &str); 18] = [
     ("reason", "text", "Reason for the refusal."),
     ("note", "text", "Further details of the entry."),
     ("count", "bigint", "Number of similar events that the entry represents."),
+    ("month", "date", "The first day of the month of `at`, in UTC. A condition on it excludes the other partitions."),
 ];
 
 /// All views.
@@ -107,12 +108,15 @@ impl ViewColumn {
         let place = Place::of(base, fields, &column.path);
         let value = match column.source {
             Source::Id => id("r.value"),
+            Source::Key => "r.id".to_owned(),
             Source::Value => written(kind, base, column, &place),
             Source::Code if column.is_list => each(&place.json(), "c.value ->> 'uri'"),
             Source::Code => format!("({} ->> 'uri')", place.json()),
             Source::Label if column.is_list => each(&place.json(), &shown("c.value ->> 'uri'")),
             Source::Label => shown(&format!("{} ->> 'uri'", place.json())),
             Source::ReferenceKind => place.by_kind(|kind| format!("'{kind}'")),
+            // Of this row alone: a join condition on it can use the primary key of `daftar.record`, `(kind, id)`.
+            Source::ReferenceKey => format!("({} ->> 'id')", place.json()),
             Source::ReferenceId => format!(
                 "(SELECT {} FROM daftar.record AS named WHERE named.kind = {} AND named.id = ({} ->> 'id')::bigint)",
                 id("named.value"),
@@ -262,11 +266,15 @@ fn shown(uri: &str) -> String {
     format!("coalesce(({label}), substr({uri}, strpos({uri}, '#') + 1))")
 }
 
-/// The label of a code in a language, else in the language without its region, else in the default one.
+/// The label of a code in a language, else in the language without its last subtags, removed one by one from the end
+/// (`zh-Hant-TW`, `zh-Hant`, `zh`), else in the default one: the lookup of RFC 4647, section 3.4, by which responses
+/// choose a language (`LanguagePreference` of the vocabulary crate). Tags that end with a single letter, which the
+/// lookup skips, are no language of a label.
 pub(super) fn label(uri: &str, language: &str) -> String {
     format!(
-        "SELECT l.text FROM daftar.label AS l WHERE l.uri = {uri} ORDER BY CASE lower(l.language) WHEN lower({language}) THEN 0 \
-         WHEN split_part(lower({language}), '-', 1) THEN 1 ELSE 2 END, l.place LIMIT 1"
+        "SELECT l.text FROM daftar.label AS l WHERE l.uri = {uri} ORDER BY \
+         CASE WHEN starts_with(lower({language} COLLATE \"C\") || '-', lower(l.language) || '-') THEN length(l.language) END DESC NULLS LAST, \
+         l.place LIMIT 1"
     )
 }
 

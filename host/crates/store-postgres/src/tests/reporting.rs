@@ -1,11 +1,9 @@
 //! The schema `reporting`: its views, the labels, and the rights to read it.
 
+use super::opening::name_of;
 use super::*;
 use daftar_store::shared::CodeLabel;
-
-fn name_of(url: &str) -> &str {
-    url.rsplit_once('/').unwrap().1
-}
+use daftar_test_postgres::{OPERATIONS, sql_blocks};
 
 async fn opened(server: &Server) -> (PostgresStore, String) {
     let url = server.create_database();
@@ -39,6 +37,9 @@ async fn there_is_a_view_of_each_table_of_the_schema_with_a_comment_on_every_col
         "audit_entry.at timestamp with time zone",
         "household_member.inactive boolean",
         "individual.extension jsonb",
+        "individual.key bigint",
+        "program_membership.beneficiary_key bigint",
+        "audit_entry.month date",
     ] {
         assert!(columns.split(',').any(|column| column == typed), "{typed}: {columns}");
     }
@@ -126,6 +127,39 @@ async fn labels_are_those_of_the_last_snapshot_and_codes_that_it_lacks_keep_thei
     assert!(store.put_labels(second).await.unwrap());
     let all = "SELECT string_agg(uri || ' ' || language || ' ' || text, ',' ORDER BY uri, language) FROM daftar.label";
     assert_eq!(server.run_sql(database, all), "urn:a#1 en uno,urn:a#2 sw mbili,urn:b#1 pt-BR gone later");
+}
+
+/// The cases are those of `LanguagePreference` in the vocabulary crate, by which responses choose a language.
+#[tokio::test]
+async fn a_language_without_a_label_is_tried_without_its_last_subtags() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    let database = name_of(&url);
+    let languages: [(&str, &[&str]); 4] = [
+        ("urn:a#1", &["en", "pt", "pt-br"]),
+        ("urn:a#2", &["en", "pt"]),
+        ("urn:a#3", &["en", "zh", "zh-Hant", "zh-Hant-HK"]),
+        ("urn:a#4", &["en", "fr", "f"]),
+    ];
+    let labels = languages.iter().flat_map(|(uri, languages)| {
+        languages.iter().enumerate().map(move |(place, language)| label(uri, language, place, language))
+    });
+    assert!(store.put_labels(labels.collect()).await.unwrap());
+    for (uri, language, found) in [
+        ("urn:a#1", "pt-BR", "pt-br"),
+        ("urn:a#2", "pt-BR", "pt"),
+        ("urn:a#3", "zh-Hant-TW", "zh-Hant"),
+        ("urn:a#3", "zh-Hant-HK-x-private", "zh-Hant-HK"),
+        ("urn:a#3", "ZH-HANT-x-private", "zh-Hant"),
+        ("urn:a#3", "zh-Hans-CN", "zh"),
+        ("urn:a#3", "zh-Hantx", "zh"),
+        ("urn:a#4", "pt-BR", "en"),
+        ("urn:a#4", "fra", "en"),
+        ("urn:a#4", "", "en"),
+    ] {
+        let requested = format!("SELECT reporting.label('{uri}', '{language}')");
+        assert_eq!(server.run_sql(database, &requested), found, "{uri} in `{language}`");
+    }
 }
 
 #[tokio::test]
@@ -252,7 +286,29 @@ async fn views_show_the_values_of_stored_json() {
             "SELECT individual_id, system, value, period_end FROM individual_identifier ORDER BY system",
             "urn:new|A|1|urn:new|A|1|\nurn:new|A|1|urn:old|1|2020-01-01",
         ),
+        ("SELECT key, birth_date FROM individual ORDER BY 1", "1|1961-04-02\n2|"),
+        ("SELECT individual_key, system FROM individual_identifier ORDER BY system", "1|urn:new\n1|urn:old"),
         ("SELECT id, quantity FROM household", "urn:h|1|1"),
+        ("SELECT household_key, individual_key, inactive FROM household_member ORDER BY 2, 3", "1|1|f\n1|2|f\n1|2|t"),
+        // A person without an identifier is joined, too.
+        (
+            "SELECT person.key, person.id, member.household_id FROM household_member AS member \
+             JOIN individual AS person ON person.key = member.individual_key WHERE member.inactive",
+            "2||urn:h|1",
+        ),
+        (
+            "SELECT key, program_key, beneficiary_kind, beneficiary_key, status FROM program_membership ORDER BY key",
+            "1|1|Group|1|enrolled\n2|1|Individual|1|draft\n3|1|Individual|1|exited",
+        ),
+        (
+            "SELECT key, subject_kind, subject_key, status FROM consent ORDER BY key",
+            "1|Individual|1|expired\n2|Individual|1|withdrawn",
+        ),
+        (
+            "SELECT p.name, h.id FROM program AS p JOIN program_membership AS m ON m.program_key = p.key \
+             JOIN household AS h ON m.beneficiary_kind = 'Group' AND h.key = m.beneficiary_key",
+            "Pension|urn:h|1",
+        ),
         (
             "SELECT household_id, individual_id, inactive FROM household_member WHERE period_end IS NULL ORDER BY 3",
             "urn:h|1|urn:new|A|1|f\nurn:h|1||t",
@@ -277,6 +333,30 @@ async fn views_show_the_values_of_stored_json() {
             "{requested}"
         );
     }
+}
+
+#[tokio::test]
+async fn joins_by_key_can_use_the_primary_key_and_a_month_of_the_audit_log_reads_its_partition() {
+    let server = Server::shared();
+    let (_store, url) = opened(&server).await;
+    let database = name_of(&url);
+    server.run_sql(database, SAMPLE);
+    let more = "INSERT INTO daftar.record SELECT 1, number, 1, '{}' FROM generate_series(3, 3000) AS number";
+    server.run_sql(database, &format!("{more}; ANALYZE daftar.record"));
+    let plan = |statement: &str| {
+        let settings = "SET search_path = reporting; SET enable_hashjoin = off; SET enable_mergejoin = off";
+        server.run_sql(database, &format!("{settings}; EXPLAIN {statement}"))
+    };
+    for (table, key) in [("program_membership", "beneficiary_key"), ("household_member", "individual_key")] {
+        let statement =
+            format!("SELECT person.birth_date FROM {table} JOIN individual AS person ON person.key = {key}");
+        let plan = plan(&statement);
+        assert!(plan.contains("Index Cond: ((kind = 1) AND (id = "), "{plan}");
+    }
+    let months = |condition: &str| plan(&format!("SELECT number FROM audit_entry {condition}")).contains("audit_2");
+    assert!(months(""), "the partitions of this month and the next two");
+    assert!(months("WHERE month >= date_trunc('month', now() AT TIME ZONE 'UTC')::date"));
+    assert!(!months("WHERE month < DATE '2001-01-01'"));
 }
 
 /// Runs a PostgreSQL program as in the documentation.
@@ -309,16 +389,16 @@ async fn a_dump_is_restored_with_views_and_labels() {
 async fn a_warehouse_follows_by_logical_replication_and_has_the_same_views() {
     let register = Server::start(&[("wal_level", "logical"), ("fsync", "off")]);
     let warehouse = Server::start(&[("fsync", "off")]);
-    let url = register.create_database();
-    let store = PostgresStore::open(options(&url)).await.unwrap();
-    let (database, copy) = (name_of(&url), warehouse.create_database());
+    let roles = register.create_roles();
+    PostgresStore::prepare(options(&roles.owner)).await.unwrap();
+    let store = PostgresStore::open(options(&roles.server)).await.unwrap();
+    let (database, copy) = (roles.database.as_str(), warehouse.create_database());
+    let url = register.url(database);
     register.run_sql(database, SAMPLE);
-    register.run_sql(
-        database,
-        "CREATE ROLE warehouse LOGIN REPLICATION; GRANT USAGE ON SCHEMA daftar TO warehouse; \
-         GRANT SELECT ON daftar.record, daftar.code, daftar.label TO warehouse; \
-         CREATE PUBLICATION daftar_reporting FOR TABLE daftar.record, daftar.code, daftar.label",
-    );
+    // The role of the warehouse and the publication; the same for the audit log; what the warehouse repeats.
+    let blocks: Vec<&str> = sql_blocks(OPERATIONS, "## Logical replication to a warehouse").collect();
+    let of_database = |block: &str| block.replace("DATABASE daftar", &format!("DATABASE {database}"));
+    register.run_sql(database, &of_database(blocks[0]));
     let dumped = run(
         "pg_dump",
         &[
@@ -361,4 +441,20 @@ async fn a_warehouse_follows_by_logical_replication_and_has_the_same_views() {
         "UPDATE daftar.record SET value = value || '{\"name\": \"Old-age pension\"}' WHERE kind = 3",
     );
     awaited("SELECT name FROM reporting.program", "Old-age pension").await;
+
+    register.run_sql(
+        database,
+        "SELECT daftar.make_audit_months(); \
+         INSERT INTO daftar.audit (number, month, at, actor, request_id, action, outcome, count) \
+         VALUES (1000000, date_trunc('month', now() AT TIME ZONE 'UTC'), now(), 'system', 'new', 'read', 'allowed', 1), \
+                (1000256, '2001-01-01', '2001-01-02', 'system', 'old', 'read', 'allowed', 1)",
+    );
+    register.run_sql(database, &of_database(blocks[1]));
+    warehouse.run_sql(name_of(&copy), "SELECT daftar.make_audit_months()");
+    warehouse.run_sql(name_of(&copy), "ALTER SUBSCRIPTION daftar_reporting REFRESH PUBLICATION");
+    let entries =
+        "SELECT string_agg(request_id, ',' ORDER BY number) FROM daftar.audit WHERE request_id IN ('new', 'old')";
+    awaited(entries, "new,old").await;
+    warehouse.run_sql(name_of(&copy), blocks[2]);
+    awaited(entries, "new").await;
 }

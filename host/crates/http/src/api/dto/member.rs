@@ -120,7 +120,7 @@ impl<'a> PlaceBody<'a> {
         let mut values = values_of(&place.member);
         values.take(MEMBER_ENTITY.tag());
         let reference = place.group.reference.as_deref()?.into();
-        let group = ShownRecord { reference, display: place.group.name.as_deref().map(Into::into) };
+        let group = ShownRecord { key: None, reference, display: place.group.name.as_deref().map(Into::into) };
         Some(Self { group, place: values, shows })
     }
 }

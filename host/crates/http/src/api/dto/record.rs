@@ -121,6 +121,7 @@ pub fn shown_individual(people: &People, id: RecordId) -> Option<ShownRecord<'_>
     let name = record.details.get(individual::NAME).filter(|_| fields.allows("name"));
     let key = records::called(&record.details.identifiers)?;
     Some(ShownRecord {
+        key: None,
         reference: records::reference(RecordKind::Individual, key).into(),
         display: name.map(|name| person_name::display(name).into()),
     })
@@ -131,7 +132,11 @@ pub fn shown_individual(people: &People, id: RecordId) -> Option<ShownRecord<'_>
 pub fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<ShownRecord<'_>> {
     let name = record.details.get(group::NAME).filter(|_| fields.allows("name"));
     let key = records::called(&record.details.identifiers)?;
-    Some(ShownRecord { reference: records::reference(RecordKind::Group, key).into(), display: name.map(Cow::Borrowed) })
+    Some(ShownRecord {
+        key: None,
+        reference: records::reference(RecordKind::Group, key).into(),
+        display: name.map(Cow::Borrowed),
+    })
 }
 
 /// An individual, with the data stored outside the record.

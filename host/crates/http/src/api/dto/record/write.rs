@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** a field that the client does not see is not written, and an item with a reference to a record that
 //! the client does not see is left out.
+//!
+//! **Invariant:** the key of a record is written only in an export of the administrator that requests keys: the public
+//! API has no way to request them.
 
 use std::borrow::Cow;
 
@@ -18,7 +21,7 @@ use daftar_domain::code::CodedValue;
 use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
 use daftar_domain::field::{FieldSet, computed};
 use daftar_domain::identifier::Identifier;
-use daftar_domain::record::{Fields, Record, RecordKind, RecordMeta, RecordType};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordMeta, RecordType};
 use daftar_domain::schema::{self, Field, Kind};
 use daftar_domain::value::{Reference, Value, Values};
 use daftar_service::codes::CodeView;
@@ -65,6 +68,9 @@ pub enum ShownCode {
 /// Another record as shown: the reference and, if the client may see it, the name.
 #[derive(Debug, Clone, Serialize)]
 pub struct ShownRecord<'a> {
+    /// The key, if an export requests it. A reference that is a text in other bodies is an object then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<RecordId>,
     /// `<kind>/<system>|<value>`
     pub reference: Cow<'a, str>,
     /// The name, if the client may see it.
@@ -75,13 +81,14 @@ pub struct ShownRecord<'a> {
 impl<'a> From<&'a str> for ShownRecord<'a> {
     /// The reference alone.
     fn from(reference: &'a str) -> Self {
-        Self { reference: Cow::Borrowed(reference), display: None }
+        Self { key: None, reference: Cow::Borrowed(reference), display: None }
     }
 }
 
 /// A record as a client sees it.
 pub struct RecordBody<'a> {
     kind: RecordKind,
+    key: Option<RecordId>,
     identifiers: Option<&'a [Identifier]>,
     values: &'a Values,
     extension: &'a Extension,
@@ -109,6 +116,7 @@ impl<'a> RecordBody<'a> {
         let Fields { identifiers, values, extension, .. } = &record.details;
         Self {
             kind: T::KIND,
+            key: None,
             identifiers: (T::KIND != RecordKind::Consent).then_some(identifiers.as_slice()),
             values,
             extension,
@@ -132,6 +140,12 @@ impl<'a> RecordBody<'a> {
         Self { computed, ..self }
     }
 
+    /// The same with its key, if an export requests it.
+    #[must_use]
+    pub fn with_key(self, key: Option<RecordId>) -> Self {
+        Self { key, ..self }
+    }
+
     /// The same without identifiers.
     #[must_use]
     pub fn without_identifiers(self) -> Self {
@@ -150,6 +164,9 @@ impl Serialize for RecordBody<'_> {
         let Self { kind, values, seen, shows, .. } = *self;
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("type", kind.name())?;
+        if let Some(key) = self.key {
+            object.serialize_entry("key", &key)?;
+        }
         if let Some(identifiers) = self.identifiers {
             object.serialize_entry("identifier", &Identifiers(identifiers))?;
         }
@@ -166,7 +183,10 @@ impl Serialize for RecordBody<'_> {
                 }
                 Value::Reference(reference) => {
                     if let Some(shown) = shows.record(reference) {
-                        object.serialize_entry(field.name, &shown.reference)?;
+                        match shown.key {
+                            Some(_) => object.serialize_entry(field.name, &shown)?,
+                            None => object.serialize_entry(field.name, &shown.reference)?,
+                        }
                     }
                 }
                 value => object.serialize_entry(field.name, &Shown { kind: &field.kind, value, shows })?,
@@ -334,7 +354,8 @@ mod tests {
     use daftar_domain::code::{CodeNumber, EditionNumber};
     use daftar_domain::field::FieldName;
     use daftar_domain::group::{self, Group, GroupDetails, Member};
-    use daftar_domain::record::{RecordId, VersionId};
+    use daftar_domain::program_membership::{BENEFICIARY, PROGRAM, ProgramMembership, ProgramMembershipDetails};
+    use daftar_domain::record::VersionId;
     use daftar_domain::schema::Tag;
     use daftar_domain::scope::Resource;
 
@@ -375,5 +396,41 @@ mod tests {
         let name = FieldSet::only([FieldName::parse(Resource::Group, "name").unwrap()]);
         let body = RecordBody::new(&household, &name, &One).with_computed(Some(Computed::Quantity(1))).without_meta();
         assert_eq!(to_value(&body).unwrap(), json!({"type": "Group", "identifier": [], "name": "Diallo"}));
+    }
+
+    /// Shows every record with its key, as an export that requests keys does.
+    struct Keyed;
+
+    impl Shows for Keyed {
+        fn code(&self, code: CodedValue) -> Option<ShownCode> {
+            One.code(code)
+        }
+
+        fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+            let is_program = reference.kind == RecordKind::Program;
+            let text = if is_program { "Program/urn:x:y|1" } else { "Individual/urn:x:y|1" };
+            Some(ShownRecord { key: Some(reference.id), ..ShownRecord::from(text) })
+        }
+    }
+
+    #[test]
+    fn with_keys_the_record_and_each_reference_have_one() {
+        let household = household();
+        let reference = |kind, id| Reference { kind, id: RecordId(id) };
+        let details: ProgramMembershipDetails = ProgramMembershipDetails::default()
+            .with(PROGRAM, reference(RecordKind::Program, 3))
+            .with(BENEFICIARY, reference(RecordKind::Individual, 4));
+        let membership = ProgramMembership { id: RecordId(6), meta: household.meta.clone(), details };
+        let body = RecordBody::new(&membership, &FieldSet::All, &Keyed).with_key(Some(membership.id)).without_meta();
+        let expected = json!({
+            "type": "ProgramMembership", "key": 6, "identifier": [],
+            "program": {"key": 3, "reference": "Program/urn:x:y|1"},
+            "beneficiary": {"key": 4, "reference": "Individual/urn:x:y|1"},
+        });
+        assert_eq!(to_value(&body).unwrap(), expected);
+        let body = RecordBody::new(&household, &FieldSet::All, &Keyed).with_key(Some(household.id));
+        let written = to_value(&body).unwrap();
+        assert_eq!(written["key"], 5);
+        assert_eq!(written["member"][1]["entity"], json!({"key": 2, "reference": "Individual/urn:x:y|1"}));
     }
 }
