@@ -29,7 +29,7 @@ use tempfile::TempDir;
 
 use self::cluster::AtEnd;
 use self::process::{Process, as_server_user};
-pub use self::roles::Roles;
+pub use self::roles::{OPERATIONS, ROLES, Roles, SETUP, commands, renamed, sql_blocks};
 
 /// The role that owns every database.
 pub const ROLE: &str = "daftar";

@@ -9,10 +9,12 @@ use daftar_tests::postgres::{Database, Processes, eventually, run, settings};
 use daftar_tests::records::{FEMALE, path, person};
 use serde_json::{Value, json};
 
-fn readers(data_dir: &std::path::Path) -> Value {
-    let looked = run(data_dir, &["doctor", "--json"]).json();
-    let checks = looked["checks"].as_array().expect("a list of checks");
-    checks.iter().find(|check| check["area"] == "database").expect("the database is checked").clone()
+/// A check of the database.
+fn checked(data_dir: &std::path::Path, name: &str) -> Value {
+    let report = run(data_dir, &["doctor", "--json"]).json();
+    let checks = report["checks"].as_array().expect("a list of checks");
+    let found = checks.iter().find(|check| check["area"] == "database" && check["check"] == name);
+    found.expect("the database is checked").clone()
 }
 
 #[test]
@@ -35,8 +37,10 @@ fn servers_need_only_the_rows_of_the_tables_that_the_owner_prepares() {
     let prepare = ["migrate", "prepare", "--json", "--url-file", url_file.to_str().unwrap()];
     let prepared = run(&data_dir, &prepare).expect_success().json();
     assert_eq!(prepared["layout_before"], Value::Null, "{prepared}");
+    assert_eq!(prepared["views"], "updated", "{prepared}");
     let again = run(&data_dir, &prepare).expect_success().json();
-    assert_eq!(again, json!({"layout": prepared["layout"], "layout_before": prepared["layout"]}));
+    let unchanged = json!({"layout": prepared["layout"], "layout_before": prepared["layout"], "views": "unchanged"});
+    assert_eq!(again, unchanged);
 
     let mut processes = Processes::start_on(Arc::new(database), 0, "");
     let servers = [processes.start_one_by(&roles.server), processes.start_one_by(&roles.server)];
@@ -54,14 +58,31 @@ fn servers_need_only_the_rows_of_the_tables_that_the_owner_prepares() {
         plugins["data"].as_array().is_some_and(|plugins| plugins.iter().any(|plugin| plugin["name"] == "small"))
     });
 
-    assert_eq!(readers(processes.data_dir(servers[0]))["state"], "ok");
+    assert_eq!(checked(processes.data_dir(servers[0]), "readers")["state"], "ok");
     let guest = format!("{}_guest", roles.database);
     let grants = format!(
         "CREATE ROLE {guest} LOGIN; GRANT USAGE ON SCHEMA daftar TO {guest}; GRANT SELECT ON daftar.record TO {guest}"
     );
     processes.database().server().run_sql(&roles.database, &grants);
-    let warned = readers(processes.data_dir(servers[0]));
+    let warned = checked(processes.data_dir(servers[0]), "readers");
     let message = warned["message"].as_str().unwrap_or_default();
     assert_eq!(warned["state"], "warning", "{warned}");
     assert!(message.contains(&guest) && message.contains("past consent, field limits and the audit log"), "{warned}");
+
+    // Views that are missing, and a preparation that cannot create them.
+    let sql = |statements: &str| processes.database().server().run_sql(&roles.database, statements);
+    assert_eq!(checked(processes.data_dir(servers[0]), "views")["state"], "ok");
+    sql("DROP SCHEMA reporting CASCADE");
+    let warned = checked(processes.data_dir(servers[0]), "views");
+    assert_eq!(warned["state"], "warning", "{warned}");
+    assert!(warned["message"].as_str().unwrap_or_default().contains("`individual`"), "{warned}");
+    assert!(warned["remedy"].as_str().unwrap_or_default().contains("`daftar migrate prepare"), "{warned}");
+    sql(&format!("CREATE SCHEMA reporting AUTHORIZATION {guest}"));
+    let failed = run(&data_dir, &prepare);
+    assert_eq!(failed.code, 77, "{failed:?}");
+    assert!(failed.stdout.contains("\"views\": \"failed\""), "{failed:?}");
+    assert!(failed.stderr.contains("the tables are up to date") && failed.stderr.contains("(42501)"), "{failed:?}");
+    sql(&format!("ALTER SCHEMA reporting OWNER TO {}_owner", roles.database));
+    assert_eq!(run(&data_dir, &prepare).expect_success().json()["views"], "updated");
+    assert_eq!(checked(processes.data_dir(servers[0]), "views")["state"], "ok");
 }

@@ -26,12 +26,12 @@ use daftar_auth::{ClientDirectory, SigningKeyRings};
 use daftar_domain::context::Clock;
 use daftar_domain::error::{AppError, TaskEnded};
 use daftar_store::Store;
-use daftar_store::shared::{Generation, History, OtherReaders, Shared};
+use daftar_store::shared::{Generation, History, OtherReaders, ReportViews, Shared};
 
 /// Interval between comparisons of the version counter and checks of the files of signing keys, independent of
 /// notifications.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Delay before the next attempt to apply a failed plugin, or to store labels or a lifetime that could not be stored.
+/// Delay before the next attempt to apply a failed plugin, or to store labels that could not be stored.
 const AGAIN: Duration = Duration::from_secs(30);
 /// Maximum number of requests that wait for a check for a new key. Their clients are not authenticated, and no rate
 /// limit has counted these requests: without this limit they would occupy every request slot.
@@ -237,18 +237,21 @@ impl Follower {
         }
     }
 
-    /// Stores the lifetime of the tokens of this process with a signing key that another process with a shorter
-    /// lifetime generated. In a task of its own: another process may hold the exclusive lock for minutes.
+    /// Stores the configured lifetime of tokens with a signing key that another process with a shorter lifetime
+    /// generated; until then the tokens of this process have the shorter one. Delays nothing else: another process may
+    /// hold the exclusive lock for minutes.
     async fn follow_lifetime(&self) {
+        let mut had_failed = false;
         loop {
             tokio::time::sleep(INTERVAL).await;
             if !self.rings.tokens.must_raise_lifetime() {
                 continue;
             }
-            if let Err(error) = self.raise_lifetime().await {
+            let raised = self.raise_lifetime().await;
+            if let Some(error) = raised.as_ref().err().filter(|_| !had_failed) {
                 tracing::warn!(error, "token lifetime of this server not stored with the signing key, retrying");
-                tokio::time::sleep(AGAIN).await;
             }
+            had_failed = raised.is_err();
         }
     }
 
@@ -355,7 +358,7 @@ impl Follower {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
             if now.0 != before.0 {
-                self.shared.rest_on(now.0, Some(self.clock.now()));
+                self.shared.rest_on(now.0, Some(Arc::clone(&self.clock)));
             }
         }
         Ok(())
@@ -463,6 +466,14 @@ impl Follower {
     /// If the store fails.
     pub async fn other_readers(&self) -> Result<OtherReaders, AppError> {
         Ok(self.shared.other_readers().await?)
+    }
+
+    /// State of the views for reports by SQL.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn report_views(&self) -> Result<ReportViews, AppError> {
+        Ok(self.shared.report_views().await?)
     }
 
     /// Compares the clock of this server with the database's periodically. Servers whose clocks match it match each

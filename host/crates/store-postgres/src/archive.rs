@@ -9,10 +9,10 @@ use tokio_postgres::Row;
 
 use daftar_domain::change::Sequence;
 use daftar_domain::record::RecordKind;
-use daftar_store::StoreError;
 use daftar_store::archive::{self, Archive, Ends, Fixed, Held, Mark, Snapshot, present_only};
 use daftar_store::change_log::RegisterId;
-use daftar_store::verify::{RawValues, blocking};
+use daftar_store::verify::RawValues;
+use daftar_store::{StoreError, blocking};
 
 pub use self::refill::PostgresRefill;
 use super::failure::{Failure, corrupt};

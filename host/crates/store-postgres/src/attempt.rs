@@ -12,12 +12,13 @@ use tokio_postgres::error::Severity;
 use daftar_domain::change::ChangedRecord;
 use daftar_store::Write;
 use daftar_store::meters::Meters;
+use daftar_store::records::Records;
 
 use super::audit_row;
 use super::database::{Connection, Database, rows};
 use super::failure::{Failure, Meaning, corrupt};
 use super::gather::KeyRequest;
-use super::group::{Broken, Finished, Group, Outcome, Rows};
+use super::group::{Broken, Finished, Group, Outcome, Rows, cause_of, fetch_into};
 use super::index;
 use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
@@ -188,12 +189,14 @@ impl Writer {
                 Job::Number(..) => {}
             }
         }
-        let ((), present, audit_there, audit_numbers) = tokio::try_join!(
+        let (mut present, mut audit_there, mut audit_numbers) = (Records::default(), BTreeMap::new(), Vec::new());
+        let outcomes = tokio::join!(
             self.state.catch_up(transaction, &locked, since),
-            requested.fetch(transaction),
-            audit_lines(transaction, &audit_requested),
-            audit_row::next_values(transaction, removals),
-        )?;
+            fetch_into(&mut present, requested.fetch(transaction)),
+            fetch_into(&mut audit_there, audit_lines(transaction, &audit_requested)),
+            fetch_into(&mut audit_numbers, audit_row::next_values(transaction, removals)),
+        );
+        cause_of(<[_; 4]>::from(outcomes))?;
         let mut audit_numbers = audit_numbers.into_iter();
         let mut group = Group::new(&present, locked, &mut self.state);
         for job in jobs {
@@ -219,7 +222,9 @@ impl Writer {
             let rows = index::Apart::begin(changed, copied_min, move |kind, id| Rows::is_new(&locked.last, kind, id));
             // The statements of both are pipelined, and wait for no responses in between.
             let put = put(transaction, &finished, &present, &locked, (&self.id, self.group), copied_min);
-            tokio::try_join!(put, async { Ok(index::write(transaction, rows).await?) })?;
+            let indexed = async { index::write(transaction, rows).await.map_err(Broken::from) };
+            let (put, indexed) = tokio::join!(put, indexed);
+            cause_of([put, indexed])?;
         }
         Ok((held, finished))
     }

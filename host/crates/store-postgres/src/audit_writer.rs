@@ -20,7 +20,7 @@ use super::attempt::{is_refusal, is_written};
 use super::audit_row;
 use super::database::{Connection, Database};
 use super::failure::{Failure, Meaning};
-use super::group::Broken;
+use super::group::{Broken, cause_of};
 use super::put::note_written;
 use super::writer::{ATTEMPTS_MAX, Answer, PAUSE};
 
@@ -200,7 +200,8 @@ impl AuditWriter {
             let adding = async {
                 // The statements are pipelined.
                 let added = audit_row::add(&transaction, entries, self.database.bulk.copied_rows_min);
-                tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
+                let (noted, added) = tokio::join!(note_written(&transaction, &self.id, self.number), added);
+                cause_of([noted, added])
             };
             self.database.watched(adding).await?;
             Ok::<_, Broken>(transaction)

@@ -31,6 +31,8 @@ pub(super) enum Meaning {
     Conflict,
     /// It is read-only now.
     ReadOnly,
+    /// Its disk is full: writes that need space fail until there is some.
+    DiskFull,
     /// It rejected the statement.
     Refused,
 }
@@ -63,15 +65,15 @@ impl Failure {
         matches!(self.meaning, Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly)
     }
 
-    /// True if the database was unavailable: one outage for all callers, and no failure of this request. In every other
-    /// case it is available, and other requests may succeed.
+    /// True if the database was unavailable, or accepts no writes: one outage for all callers, and no failure of this
+    /// request. In every other case other requests may succeed.
     pub(super) fn is_outage(&self) -> bool {
-        matches!(self.meaning, Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly)
+        self.is_of_connection() || self.meaning == Meaning::DiskFull
     }
 
     /// True if the connection is unusable.
     pub(super) fn is_of_connection(&self) -> bool {
-        self.is_outage()
+        matches!(self.meaning, Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly)
     }
 }
 
@@ -88,6 +90,8 @@ impl From<&tokio_postgres::Error> for Failure {
         let meaning = match code.code() {
             "40001" | "40P01" => Meaning::Conflict,
             "25006" => Meaning::ReadOnly,
+            // Others of class 53 concern connections (53300), or perhaps one statement only: memory, configured limits.
+            "53100" if !is_fatal => Meaning::DiskFull,
             "57014" => Meaning::Interrupted,
             "55P03" => Meaning::Locked,
             code if is_fatal || is_of_connection(code) => Meaning::Unreachable,

@@ -21,7 +21,7 @@ use daftar_store::{IdentifierOwner, Operation, RecordDetails, record};
 
 use super::database::rows;
 use super::failure::corrupt;
-use super::group::Broken;
+use super::group::{Broken, cause_of, fetch_into};
 use super::rows::{column, decoded, kind_number, kind_of, name_cells, number, places, request_of, slot_cells};
 
 /// Keys to fetch.
@@ -86,16 +86,15 @@ impl KeyRequest {
     /// Fetches all of it.
     pub(super) async fn fetch(mut self, transaction: &Transaction<'_>) -> Result<Records, Broken> {
         let mut found = Records::default();
-        let (there, owned, slots, clients, remembered, settings) = tokio::try_join!(
-            records(transaction, &self.records),
-            owners(transaction, &self.identifiers),
-            open_memberships(transaction, &self.slots),
-            clients(transaction, &self.clients),
-            requests(transaction, &self.requests),
-            settings(transaction, &self.settings),
-        )?;
-        (found.records, found.owners, found.open_memberships) = (there, owned, slots);
-        (found.clients, found.remembered, found.settings) = (clients, remembered, settings);
+        let outcomes = tokio::join!(
+            fetch_into(&mut found.records, records(transaction, &self.records)),
+            fetch_into(&mut found.owners, owners(transaction, &self.identifiers)),
+            fetch_into(&mut found.open_memberships, open_memberships(transaction, &self.slots)),
+            fetch_into(&mut found.clients, clients(transaction, &self.clients)),
+            fetch_into(&mut found.remembered, requests(transaction, &self.requests)),
+            fetch_into(&mut found.settings, settings(transaction, &self.settings)),
+        );
+        cause_of(<[_; 6]>::from(outcomes))?;
         // The current identifiers and slots of the records: mostly the same as after the write.
         let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
         for record in found.records.values() {
@@ -106,7 +105,12 @@ impl KeyRequest {
         }
         let former = self.identifiers.difference(&identifiers_before).cloned().collect();
         let left = self.slots.difference(&slots_before).copied().collect();
-        let (owned, slots) = tokio::try_join!(owners(transaction, &former), open_memberships(transaction, &left))?;
+        let (mut owned, mut slots) = (BTreeMap::new(), BTreeMap::new());
+        let outcomes = tokio::join!(
+            fetch_into(&mut owned, owners(transaction, &former)),
+            fetch_into(&mut slots, open_memberships(transaction, &left)),
+        );
+        cause_of(<[_; 2]>::from(outcomes))?;
         found.owners.extend(owned);
         found.open_memberships.extend(slots);
         Ok(found)

@@ -1,10 +1,11 @@
 //! A group of writes, planned against the records that they touch, as the rows to be written.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use daftar_domain::client::ClientId;
+use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::SettingKey;
 use daftar_domain::error::Outage;
@@ -46,6 +47,28 @@ impl Broken {
             Self::Stored(error) => Failure::new(Meaning::Refused, error.to_string()),
         }
     }
+
+    /// True if the statement was rejected only because an earlier one of its transaction had failed.
+    fn is_consequence(&self) -> bool {
+        matches!(self, Self::Database(failure) if failure.is_of("25P02"))
+    }
+}
+
+/// Stores the value of a statement, so that [`cause_of`] gets the outcomes of statements with different values.
+pub(super) async fn fetch_into<T>(
+    value: &mut T,
+    fetched: impl Future<Output = Result<T, Broken>>,
+) -> Result<(), Broken> {
+    *value = fetched.await?;
+    Ok(())
+}
+
+/// The outcome of pipelined statements of a transaction. Of several failures it is the first one in the database, which
+/// rejects all later statements: their responses may be read before it. For that reason all of them are awaited.
+pub(super) fn cause_of<const N: usize>(outcomes: [Result<(), Broken>; N]) -> Result<(), Broken> {
+    let mut failed: Vec<Broken> = outcomes.into_iter().filter_map(Result::err).collect();
+    let at = failed.iter().position(|broken| !broken.is_consequence()).unwrap_or_default();
+    if at < failed.len() { Err(failed.swap_remove(at)) } else { Ok(()) }
 }
 
 impl From<tokio_postgres::Error> for Broken {
@@ -83,7 +106,7 @@ pub(super) struct Rows {
     pub(super) slots: BTreeMap<MembershipSlot, Option<RecordId>>,
     /// With the time of each.
     pub(super) requests: BTreeMap<RequestName, (i64, Vec<u8>)>,
-    pub(super) clients: BTreeMap<ClientId, Vec<u8>>,
+    pub(super) clients: BTreeMap<ClientId, (Arc<Client>, Vec<u8>)>,
     pub(super) photos: BTreeMap<PhotoDigest, Photo>,
     /// Absent ones are deleted.
     pub(super) settings: BTreeMap<(i16, Vec<u8>), Option<Vec<u8>>>,
@@ -255,7 +278,7 @@ impl Rows {
             self.requests.insert(name.clone(), (milliseconds(request.at), value));
         }
         for (id, client) in &outcome.clients {
-            self.clients.insert(id.clone(), record::client::encode(client)?);
+            self.clients.insert(id.clone(), (Arc::clone(client), record::client::encode(client)?));
         }
         for (key, setting) in &outcome.settings {
             let value = setting.as_deref().map(record::setting::encode).transpose()?;
@@ -337,5 +360,21 @@ mod tests {
         assert_eq!(places_of_bytes(&bytes), Some(places));
         assert_eq!(places_of_bytes(&bytes[1..]), None);
         assert_eq!(places_of_bytes(&[9; 9]), None, "no such kind");
+    }
+
+    #[test]
+    fn of_pipelined_statements_the_failure_that_caused_the_others_is_reported() {
+        let failed = |code: &str| -> Result<(), Broken> {
+            Err(Failure::new(Meaning::Refused, format!("the database refused it ({code})")).into())
+        };
+        let reported = |outcomes: [Result<(), Broken>; 3]| cause_of(outcomes).map_err(|broken| broken.to_string());
+        for (outcomes, code) in [
+            ([failed("25P02"), Ok(()), failed("53100")], "53100"),
+            ([failed("23505"), failed("25P02"), failed("25P02")], "23505"),
+            ([Ok(()), failed("25P02"), Ok(())], "25P02"),
+        ] {
+            assert_eq!(reported(outcomes), Err(format!("the database refused it ({code})")));
+        }
+        assert_eq!(reported([Ok(()), Ok(()), Ok(())]), Ok(()));
     }
 }

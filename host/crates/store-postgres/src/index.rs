@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 
 pub(super) use self::behind::{Behind, IndexRepair};
-pub(super) use self::compare::{TABLES, differing, rows_and_records};
+pub(super) use self::compare::{KINDS, TABLES, differing, rows_and_records};
 pub(super) use self::counters::Increments;
 use self::counters::{Kind, code_numbers, holds};
 pub(super) use self::entry::Apart;
@@ -36,7 +36,7 @@ use self::filter::Parameters;
 use self::row::{key, subject_in};
 use self::sees::Sight;
 pub use self::subjects::matching;
-pub(super) use self::time::Day;
+pub(super) use self::time::{Day, Instant};
 pub(super) use self::write::{write, write_rows};
 use super::database::Database;
 use super::rows::{Json, column, number};

@@ -62,6 +62,7 @@ use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
 pub use self::open::{OpenError, Prepared};
 pub use self::options::{BulkLimits, PostgresOptions};
+pub use self::reporting::{ViewsError, ViewsOutcome};
 pub use self::shared::PostgresShared;
 pub use self::snapshots::PostgresSnapshots;
 use self::state::{Basis, State};
@@ -127,10 +128,11 @@ impl PostgresStore {
         Self::open_tables(options, false).await
     }
 
-    /// Creates or upgrades the tables of a database, and opens no register.
+    /// Creates or upgrades the tables and views of a database, and opens no register. Waits about a minute for reports
+    /// that use a view.
     ///
     /// # Errors
-    /// As [`PostgresStore::open`].
+    /// As [`PostgresStore::open`]. Views that cannot be created are no error: see [`Prepared::views`].
     pub async fn prepare(options: PostgresOptions) -> Result<Prepared, OpenError> {
         let database = Database::new(&options)?;
         open::prepare(&database).await

@@ -39,7 +39,8 @@ impl Outages {
     }
 }
 
-/// Time without a failed write after which a database whose reads succeed is taken to be writable again.
+/// Time without a failed write after which a database whose reads succeed is taken to be writable again; after a full
+/// disk also the time after which writes that succeed show that it has space.
 const WRITABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// Time after the start of an outage in which a success does not end it: a server that shuts down closes its
@@ -50,6 +51,8 @@ const NONE: u8 = 0;
 const UNAVAILABLE: u8 = 1;
 /// Only reads succeed.
 const READ_ONLY: u8 = 2;
+/// Reads succeed, and so do writes that need no more space.
+const DISK_FULL: u8 = 3;
 
 /// State of an outage.
 #[derive(Default)]
@@ -85,7 +88,7 @@ impl Outage {
         match outcome {
             Ok(_) => match self.state.load(Ordering::Acquire) {
                 NONE => {}
-                READ_ONLY if !self.is_writable() => {}
+                READ_ONLY | DISK_FULL if !self.is_writable() => {}
                 _ => self.end(started),
             },
             Err(failure) => self.fail(started, failure),
@@ -95,8 +98,12 @@ impl Outage {
     /// Notes the outcome of a write that started then.
     pub(super) fn note_write<T>(&self, started: Instant, outcome: &Result<T, Failure>) {
         match outcome {
-            Ok(_) if self.is_on() => self.end(started),
-            Ok(_) => {}
+            Ok(_) => match self.state.load(Ordering::Acquire) {
+                NONE => {}
+                // It may have needed no more space.
+                DISK_FULL if !self.is_writable() => {}
+                _ => self.end(started),
+            },
             Err(failure) => self.fail(started, failure),
         }
     }
@@ -111,12 +118,16 @@ impl Outage {
         if !failure.is_outage() {
             return;
         }
-        let state = if failure.meaning == Meaning::ReadOnly { READ_ONLY } else { UNAVAILABLE };
+        let state = match failure.meaning {
+            Meaning::ReadOnly => READ_ONLY,
+            Meaning::DiskFull => DISK_FULL,
+            _ => UNAVAILABLE,
+        };
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         if since.ended.is_some_and(|ended| started < ended) {
             return;
         }
-        if state == READ_ONLY {
+        if state != UNAVAILABLE {
             since.not_written = Some(Instant::now());
         }
         if self.state.swap(state, Ordering::AcqRel) == NONE {
@@ -241,6 +252,24 @@ mod tests {
         outage.since.lock().unwrap().not_written = Instant::now().checked_sub(WRITABLE_AFTER);
         outage.note_read(Instant::now(), &Ok(()));
         assert!(!outage.is_on(), "nothing is written, and no write failed");
+    }
+
+    #[test]
+    fn a_full_disk_is_one_outage_although_small_writes_succeed_in_between() {
+        let outage = Outage::default();
+        let begun = || outage.since.lock().unwrap().begun;
+        outage.note_write(Instant::now(), &failed(Meaning::DiskFull));
+        settle(&outage);
+        let first = begun();
+        for _ in 0..3 {
+            outage.note_write(Instant::now(), &Ok(()));
+            outage.note_read(Instant::now(), &Ok(()));
+            outage.note_write(Instant::now(), &failed(Meaning::DiskFull));
+            assert!(outage.is_on() && begun() == first, "the same outage");
+        }
+        outage.since.lock().unwrap().not_written = Instant::now().checked_sub(WRITABLE_AFTER);
+        outage.note_write(Instant::now(), &Ok(()));
+        assert!(!outage.is_on());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use daftar_store::change_log::RegisterId;
 use super::database::{Database, Link};
 use super::failure::{Failure, Meaning};
 use super::locks;
-use super::reporting;
+use super::reporting::{self, ViewsOutcome};
 use super::rows::signed;
 
 /// The table in which applied migrations are recorded.
@@ -158,10 +158,31 @@ pub(super) fn known_layout() -> i64 {
     steps::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
 }
 
-/// Connects, upgrades the tables to this version's layout if permitted (`makes_tables`), and returns the register's id.
+/// A database that was opened.
+struct Opened {
+    link: Link,
+    register: RegisterId,
+    /// The layout of the tables before; `None` if there were none.
+    before: Option<i64>,
+    /// The layout of the tables now.
+    layout: i64,
+}
+
+/// Connects, upgrades tables and views to this version if permitted (`makes_tables`), and returns the register's id.
+/// Views that cannot be upgraded are logged.
 pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<RegisterId, OpenError> {
+    let Opened { mut link, register, layout, .. } = opened(database, makes_tables).await?;
+    if makes_tables && layout == known_layout() {
+        // A new field in the schema of records is a column of a view, without a step of the layout.
+        reporting::make(&mut link.client).await;
+    }
+    Ok(register)
+}
+
+/// Connects, and upgrades the tables to this version's layout if permitted.
+async fn opened(database: &Database, makes_tables: bool) -> Result<Opened, OpenError> {
     let place = || database.place().to_owned();
-    let mut link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
+    let link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
     if !database.has_session_options(&link.client).await.map_err(|failure| unreachable(database, &failure))? {
         return Err(OpenError::Pooled { place: place() });
     }
@@ -170,17 +191,14 @@ pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<Regi
         return Err(OpenError::BeforeFirstRelease { place: place() });
     }
     let known = known_layout();
-    let found = layout(&link.client).await.map_err(failed)?;
-    let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
+    let before = layout(&link.client).await.map_err(failed)?;
+    let is_ready = before > Some(known) || (before == Some(known) && has_row(&link.client).await.map_err(failed)?);
     if is_ready {
-        if makes_tables && found == Some(known) {
-            // A new field in the schema of records is a column of a view, without a step of the layout.
-            reporting::make(&mut link.client).await;
-        }
-        return checked(database, &link, found, known).await;
+        let register = checked(database, &link, before, known).await?;
+        return Ok(Opened { link, register, before, layout: before.unwrap_or(known) });
     }
     if !makes_tables {
-        let reason = match found {
+        let reason = match before {
             None => "there is no register in it",
             Some(_) => {
                 "its tables are of an older daftar: `daftar migrate prepare`, or a server that starts with the role that owns them, brings them up to date"
@@ -189,26 +207,31 @@ pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<Regi
         return Err(OpenError::Tables { place: place(), reason: reason.to_owned() });
     }
     let link = migrated(database, link).await?;
-    let found = layout(&link.client).await.map_err(failed)?;
-    checked(database, &link, found, known).await
+    let now = layout(&link.client).await.map_err(failed)?;
+    let register = checked(database, &link, now, known).await?;
+    Ok(Opened { link, register, before, layout: now.unwrap_or_default() })
 }
 
-/// Layouts before and after the preparation of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Layouts before and after the preparation of a database, and the outcome for its views.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// The layout of the tables before; `None` if there were none.
     pub before: Option<i64>,
     /// The layout of the tables now.
     pub layout: i64,
+    /// Outcome for the views of the schema `reporting`.
+    pub views: ViewsOutcome,
 }
 
-/// Upgrades the tables to the layout of this version, and returns the layouts before and after.
+/// Upgrades tables and views to this version, and returns the outcome. Waits for reports that use a view.
 pub(super) async fn prepare(database: &Database) -> Result<Prepared, OpenError> {
-    let link = database.link("daftar (prepare)").await.map_err(|failure| unreachable(database, &failure))?;
-    let before = layout(&link.client).await.map_err(|failure| failed(database, &failure))?;
-    open(database, true).await?;
-    let now = layout(&link.client).await.map_err(|failure| failed(database, &failure))?;
-    Ok(Prepared { before, layout: now.unwrap_or_default() })
+    let Opened { mut link, before, layout, .. } = opened(database, true).await?;
+    let views = if layout == known_layout() {
+        reporting::make_within(&mut link.client, reporting::PATIENCE).await
+    } else {
+        ViewsOutcome::Unchanged
+    };
+    Ok(Prepared { before, layout, views })
 }
 
 async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i64) -> Result<RegisterId, OpenError> {
@@ -288,10 +311,11 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         Some(source) => refused(Failure::from(source).to_string()),
         None => refused(error.to_string()),
     })?;
-    reporting::make(&mut link.client).await;
     let id = RegisterId::draw();
     link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(reported)?;
     link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(reported)?;
+    let limits = "RESET statement_timeout; RESET idle_in_transaction_session_timeout";
+    link.client.batch_execute(limits).await.map_err(reported)?;
     let known = signed(known.unsigned_abs());
     tracing::info!(layout = known, "the tables of the database are up to date");
     Ok(link)
@@ -372,6 +396,7 @@ fn failed(database: &Database, failure: &Failure) -> OpenError {
         | Meaning::Locked
         | Meaning::Exhausted
         | Meaning::Conflict
+        | Meaning::DiskFull
         | Meaning::Refused => OpenError::Tables { place, reason: failure.to_string() },
     }
 }

@@ -31,6 +31,7 @@ use daftar_store::{
 use super::audit_writer::AuditJob;
 use super::codes::{PARTS, parts_of};
 use super::failure::{Failure, Meaning, corrupt};
+use super::index::Instant;
 use super::rows::{column, kind_number, number, record_of, request_of, selected_of, signed};
 use super::writer::{JOBS_PER_GROUP_MAX, Job};
 use super::{PostgresStore, sent};
@@ -104,14 +105,14 @@ impl Store for PostgresStore {
 
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
         // A request that is stored again in the meantime stays: it has another row by then.
-        let statement = "WITH old AS (SELECT client, key, part FROM daftar.request WHERE at_ms <= $1 LIMIT $2), \
+        let statement = "WITH old AS (SELECT client, key, part FROM daftar.request WHERE at <= $1 LIMIT $2), \
                          gone AS (DELETE FROM daftar.request AS request USING old \
                                   WHERE (request.client, request.key, request.part) = (old.client, old.key, old.part) \
-                                  AND request.at_ms <= $1 RETURNING 1) \
+                                  AND request.at <= $1 RETURNING 1) \
                          SELECT count(*) FROM gone";
         // To the millisecond, the precision of stored requests.
-        let stored_after =
-            milliseconds(now).saturating_sub(i64::try_from(REMEMBERED_FOR.as_millis()).unwrap_or(i64::MAX));
+        let stored_for = i64::try_from(REMEMBERED_FOR.as_millis()).unwrap_or(i64::MAX);
+        let stored_after = Instant(milliseconds(now).saturating_sub(stored_for));
         let mut forgotten = 0;
         loop {
             let row = self.database.query_opt(statement, &[&stored_after, &FORGOTTEN_AT_ONCE]).await?;

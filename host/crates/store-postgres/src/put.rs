@@ -17,9 +17,10 @@ use super::copy::Table;
 use super::database::{Values, execute};
 use super::failure::{Failure, Meaning};
 use super::feed::Channel;
-use super::group::{Broken, Finished, Rows};
+use super::group::{Broken, Finished, Rows, cause_of};
+use super::index::Instant;
 use super::port::RAISE_COUNTER;
-use super::rows::{Json, kind_number, name_cells, signed, slot_cells};
+use super::rows::{Json, client_cells, kind_number, name_cells, signed, slot_cells};
 use super::state::Locked;
 
 /// Approximate maximum size of the values in one statement, in bytes.
@@ -35,15 +36,15 @@ pub(super) async fn put(
     copied_min: usize,
 ) -> Result<(), Broken> {
     let (rows, locked) = (&finished.rows, &finished.locked);
-    tokio::try_join!(
+    let outcomes = tokio::join!(
         put_log(transaction, rows, copied_min),
         put_records(transaction, rows, &before.last, copied_min),
         put_owners(transaction, rows, present, copied_min),
         put_slots(transaction, rows),
         put_small(transaction, rows),
         put_numbers(transaction, locked, before, writer, group),
-    )?;
-    Ok(())
+    );
+    cause_of(<[_; 6]>::from(outcomes))
 }
 
 /// Writes the row of last numbers and that of the writer, and notifies the version counters that changed.
@@ -65,9 +66,9 @@ async fn put_numbers(
         reported.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
     let group = signed(group);
     let values: Values<'_> = &[&writer, &group, &channels, &numbers];
-    let notified = async { Ok(execute(transaction, WRITTEN_AND_NOTIFIED, values).await?) };
-    tokio::try_join!(locked.put(transaction), notified)?;
-    Ok(())
+    let notified = async { execute(transaction, WRITTEN_AND_NOTIFIED, values).await.map(|_| ()).map_err(Broken::from) };
+    let (put, notified) = tokio::join!(locked.put(transaction), notified);
+    cause_of([put, notified])
 }
 
 const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
@@ -136,12 +137,12 @@ async fn put_records(
     let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
     let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
     let earlier: Vec<_> = earlier.collect();
-    tokio::try_join!(
+    let outcomes = tokio::join!(
         add_versions(transaction, RECORDS, &new, copied_min),
         run_versions(transaction, UPDATE, &changed),
         add_versions(transaction, EARLIER, &earlier, copied_min),
-    )?;
-    Ok(())
+    );
+    cause_of(<[_; 3]>::from(outcomes))
 }
 
 /// Adds rows: many by copying into the columns, few by the statement.
@@ -267,10 +268,11 @@ async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
 
 /// Writes the small tables: clients, settings, photos, codes, requests.
 async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
-    for (id, value) in &rows.clients {
-        let statement = "INSERT INTO daftar.client (id, value) VALUES ($1, $2) \
-                         ON CONFLICT (id) DO UPDATE SET value = EXCLUDED.value";
-        execute(transaction, statement, &[&id.as_str(), value]).await?;
+    for (id, (client, value)) in &rows.clients {
+        let statement = "INSERT INTO daftar.client (id, name, status, value) VALUES ($1, $2, $3, $4) ON CONFLICT (id) \
+                         DO UPDATE SET name = EXCLUDED.name, status = EXCLUDED.status, value = EXCLUDED.value";
+        let (name, status) = client_cells(client);
+        execute(transaction, statement, &[&id.as_str(), &name, &status, value]).await?;
     }
     for ((kind, key), value) in &rows.settings {
         match value {
@@ -297,11 +299,11 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
         return Ok(());
     }
     let (clients, keys, parts): (Vec<_>, Vec<_>, Vec<_>) = rows.requests.keys().map(name_cells).collect();
-    let (at, values): (Vec<i64>, Vec<&[u8]>) =
-        rows.requests.values().map(|(at, value)| (*at, value.as_slice())).unzip();
-    let statement = "INSERT INTO daftar.request (client, key, part, at_ms, value) \
-                     SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bytea[]) \
-                     ON CONFLICT (client, key, part) DO UPDATE SET at_ms = EXCLUDED.at_ms, value = EXCLUDED.value";
+    let (at, values): (Vec<Instant>, Vec<&[u8]>) =
+        rows.requests.values().map(|(at, value)| (Instant(*at), value.as_slice())).unzip();
+    let statement = "INSERT INTO daftar.request (client, key, part, at, value) \
+                     SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[], $5::bytea[]) \
+                     ON CONFLICT (client, key, part) DO UPDATE SET at = EXCLUDED.at, value = EXCLUDED.value";
     execute_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
 }
 
@@ -326,14 +328,14 @@ async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<()
 async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
     let reported: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
     let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
-    tokio::try_join!(
+    let outcomes = tokio::join!(
         // First: other rows are sent while it waits for its lock and the numbers of its values.
         audit_row::add(transaction, &rows.audit, copied_min),
         put_changes(transaction, rows, copied_min),
         audit_row::replace(transaction, &reported),
         audit_row::remove(transaction, &removed),
-    )?;
-    Ok(())
+    );
+    cause_of(<[_; 4]>::from(outcomes))
 }
 
 /// Notes the last transaction of a writer, so that it can resolve a commit that got no response.

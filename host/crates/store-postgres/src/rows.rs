@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::client::ClientId;
+use daftar_domain::client::{Client, ClientId, ClientStatus};
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -82,6 +82,16 @@ pub(super) fn slot_cells(slot: &MembershipSlot) -> (i64, i16, i64) {
 /// Client, key and part of the name of a request.
 pub(super) fn name_cells(name: &RequestName) -> (&str, &str, i32) {
     (name.client.as_str(), name.key.as_str(), i32::from(name.part))
+}
+
+/// Name and status of a client, for SQL: this program reads them from the value.
+pub(super) fn client_cells(client: &Client) -> (&str, &'static str) {
+    let status = match client.status {
+        ClientStatus::Active => "active",
+        ClientStatus::Disabled => "disabled",
+        ClientStatus::Deleted => "deleted",
+    };
+    (client.name.as_str(), status)
 }
 
 /// The record of a row of its key and its value.

@@ -11,10 +11,11 @@ use super::database::Database;
 use super::failure::{Failure, Meaning};
 use super::feed::raise_deployment;
 use super::rows::{self, column, signed};
-use super::{Channel, PostgresStore, locks};
+use super::{Channel, PostgresStore, locks, reporting};
 use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, WINDOW, Wanted};
+use daftar_domain::context::Clock;
 use daftar_store::StoreError;
-use daftar_store::shared::{CodeLabel, Generation, History, OtherReaders, Shared, StoredList, Turn};
+use daftar_store::shared::{CodeLabel, Generation, History, OtherReaders, ReportViews, Shared, StoredList, Turn};
 
 /// Maximum time to wait for the exclusive lock: a plugin may use the whole time limit of its compiler.
 const TURN_WAIT: Duration = Duration::from_secs(120);
@@ -61,18 +62,26 @@ const FORGET: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp())
 const PART_BYTES: usize = 1 << 20;
 
 /// Roles that may log in and read tables or reports, except superusers and members of the schema's owner or of this
-/// role. The second column is true if they may read tables.
+/// role. The second column is true if they may read or change tables. The rights, of a whole table or of a column, are
+/// those of the role itself or of any role that it is a member of: without inheritance it may use SET ROLE. From
+/// PostgreSQL 16 on a membership may permit neither, such as that of a role with CREATEROLE in a role that it creates.
 const OTHER_READERS: &str = "\
-WITH readable AS (
-         SELECT role.rolname::text AS role, schema.nspname = 'daftar' AS is_table
-         FROM pg_roles AS role
-         JOIN pg_namespace AS schema ON schema.nspname IN ('daftar', 'reporting') AND has_schema_privilege(role.oid, schema.oid, 'USAGE')
+WITH able AS MATERIALIZED (
+         SELECT DISTINCT acting.oid, schema.nspowner, schema.nspname = 'daftar' AS is_table
+         FROM pg_roles AS acting
+         JOIN pg_namespace AS schema ON schema.nspname IN ('daftar', 'reporting') AND has_schema_privilege(acting.oid, schema.oid, 'USAGE')
          JOIN pg_class AS class ON class.relnamespace = schema.oid AND class.relkind IN ('r', 'p', 'v', 'm')
-             AND has_table_privilege(role.oid, class.oid, 'SELECT, INSERT, UPDATE, DELETE')
-         WHERE role.rolcanlogin AND NOT role.rolsuper AND NOT pg_has_role(role.oid, schema.nspowner, 'USAGE')
-             AND NOT pg_has_role(role.oid, current_user::regrole, 'USAGE')
+             AND (has_table_privilege(acting.oid, class.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')
+                  OR has_any_column_privilege(acting.oid, class.oid, 'SELECT, INSERT, UPDATE'))
+         WHERE acting.rolsuper
+             OR NOT (pg_has_role(acting.oid, schema.nspowner, 'USAGE') OR pg_has_role(acting.oid, current_user, 'USAGE'))
      )
-SELECT role, bool_or(is_table) FROM readable GROUP BY role ORDER BY role";
+SELECT role.rolname::text AS name, bool_or(able.is_table)
+FROM pg_roles AS role JOIN able ON pg_has_role(role.oid, able.oid,
+    CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET, USAGE' ELSE 'MEMBER' END)
+WHERE role.rolcanlogin AND NOT role.rolsuper
+    AND NOT (pg_has_role(role.oid, able.nspowner, 'USAGE') OR pg_has_role(role.oid, current_user, 'USAGE'))
+GROUP BY name ORDER BY name";
 
 const REPLACE: &str = "UPDATE daftar.plugin_list AS kept SET revision = before.revision + 1, list = $2, named = $3 \
     FROM (SELECT revision, named FROM daftar.plugin_list WHERE revision = $1 FOR UPDATE) AS before \
@@ -116,7 +125,7 @@ impl Shared for PostgresShared {
         self.store.feed().is_listening()
     }
 
-    fn rest_on(&self, history: History, since: Option<Timestamp>) {
+    fn rest_on(&self, history: History, since: Option<Arc<dyn Clock>>) {
         self.store.basis.set(history, since);
     }
 
@@ -167,6 +176,10 @@ impl Shared for PostgresShared {
             if column(&row, 1)? { readers.of_tables.push(role) } else { readers.of_reports.push(role) }
         }
         Ok(readers)
+    }
+
+    async fn report_views(&self) -> Result<ReportViews, StoreError> {
+        reporting::state(self.database()).await
     }
 
     async fn time(&self) -> Result<Timestamp, StoreError> {
@@ -221,6 +234,7 @@ impl Shared for PostgresShared {
     async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
         let named: Vec<&[u8]> = named.iter().map(<[u8; 32]>::as_slice).collect();
         let mut connection = self.database().connection().await?;
+        let started = Instant::now();
         let replaced = async {
             let transaction = connection.at_work()?.transaction().await?;
             let row = transaction.query_opt(REPLACE, &[&number(seen), &list, &named]).await?;
@@ -234,6 +248,7 @@ impl Shared for PostgresShared {
         };
         let answered = tokio::time::timeout(self.database().answer_timeout(), replaced).await;
         let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
+        self.database().note_write(started, &answered);
         connection.keep_unless(answered.as_ref().err());
         answered?.ok_or(StoreError::Overtaken)
     }

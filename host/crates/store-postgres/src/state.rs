@@ -5,12 +5,14 @@
 //! database responds, everything is read again: that database may have assigned the numbers differently.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use deadpool_postgres::Transaction;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::types::ToSql;
 
 use daftar_domain::change::Sequence;
+use daftar_domain::context::Clock;
 use daftar_domain::record::RecordKind;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
@@ -21,7 +23,7 @@ use daftar_store::shared::History;
 use super::codes::{PARTS, parts_of};
 use super::database::{execute, rows};
 use super::failure::{Failure, Meaning, corrupt};
-use super::group::{Broken, places_of_bytes};
+use super::group::{Broken, cause_of, places_of_bytes};
 use super::rows::{column, history, history_of, number, signed};
 
 /// Maximum number of writes of other processes whose touched records are read, in some tens of milliseconds; earlier
@@ -76,25 +78,61 @@ impl Locked {
     }
 }
 
+/// Time after which an operation is not in progress any more: twice the default timeout of a request.
+const IN_PROGRESS_MAX: Duration = Duration::from_secs(60);
+
 /// The timeline that the whole process knows, and since when: its codes in memory are of that one.
 #[derive(Default)]
-pub(super) struct Basis(Mutex<Option<(History, Option<Timestamp>)>>);
+pub(super) struct Basis(Mutex<Option<Known>>);
+
+struct Known {
+    history: History,
+    since: Option<Since>,
+}
+
+/// Time of a change to another timeline.
+struct Since {
+    at: Timestamp,
+    /// The same in the monotonic time of the clock.
+    elapsed: Duration,
+    clock: Arc<dyn Clock>,
+}
 
 impl Basis {
-    /// Sets the known timeline.
-    pub(super) fn set(&self, history: History, since: Option<Timestamp>) {
-        *self.lock() = Some((history, since));
+    /// Sets the known timeline, from now on by that clock.
+    pub(super) fn set(&self, history: History, since: Option<Arc<dyn Clock>>) {
+        *self.lock() = Some(Known { history, since: since.map(Since::now) });
     }
 
-    /// True if an operation that began at that instant may be written in that timeline.
+    /// True if an operation that began at that time may be written in that timeline.
     pub(super) fn carries(&self, history: History, begun: Timestamp) -> bool {
-        let known = *self.lock();
-        known.is_none_or(|(known, since)| known == history && since.is_none_or(|since| since < begun))
+        let known = self.lock();
+        known.as_ref().is_none_or(|Known { history: known, since }| {
+            *known == history && since.as_ref().is_none_or(|since| since.is_before(begun))
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(History, Option<Timestamp>)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
         // Replaced as a whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Since {
+    fn now(clock: Arc<dyn Clock>) -> Self {
+        Self { at: clock.now(), elapsed: clock.elapsed(), clock }
+    }
+
+    /// True if an operation that began at that time of the clock began later. If the clock was set back since, that
+    /// time may be earlier: then the age of the operation decides, once none from before can be in progress. Until then
+    /// the clock may also have been set back during the operation.
+    fn is_before(&self, begun: Timestamp) -> bool {
+        if self.at < begun {
+            return true;
+        }
+        let passed = self.clock.elapsed().saturating_sub(self.elapsed);
+        let age = self.clock.now().duration_since(begun);
+        passed >= IN_PROGRESS_MAX && age < SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX)
     }
 }
 
@@ -144,7 +182,7 @@ impl State {
         if self.history != Some(locked.history) {
             *self = Self { history: Some(locked.history), ..Self::new(Arc::clone(&self.basis)) };
         }
-        tokio::try_join!(
+        let outcomes = tokio::join!(
             numbered(
                 transaction,
                 (&mut self.numbering, &mut self.names),
@@ -152,8 +190,8 @@ impl State {
                 locked.code_table_parts
             ),
             touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence, since),
-        )?;
-        Ok(())
+        );
+        cause_of(<[_; 2]>::from(outcomes))
     }
 }
 
@@ -232,4 +270,51 @@ async fn touched(
     }
     *known = Some(last);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::context::FakeClock;
+
+    const TIMELINE: History = History([1, 2]);
+    const SECOND: SignedDuration = SignedDuration::from_secs(1);
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+    /// After a failover at a time of a clock, and a second before it.
+    fn taken_over() -> (Basis, FakeClock, Timestamp) {
+        let (basis, clock) = (Basis::default(), FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
+        let before = clock.now();
+        assert!(basis.carries(TIMELINE, before), "nothing is known yet");
+        clock.advance(SECOND);
+        basis.set(TIMELINE, Some(Arc::new(clock.clone())));
+        (basis, clock, before)
+    }
+
+    #[test]
+    fn an_operation_from_before_a_failover_is_never_written() {
+        let (basis, clock, before) = taken_over();
+        assert!(!basis.carries(TIMELINE, clock.now()), "at the same time");
+        for _ in 0..3 {
+            clock.advance(SECOND);
+            assert!(basis.carries(TIMELINE, clock.now()) && !basis.carries(TIMELINE, before));
+            assert!(!basis.carries(History::default(), clock.now()), "another timeline");
+            clock.advance(SignedDuration::try_from(IN_PROGRESS_MAX).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_after_a_failover_stops_no_write_for_more_than_a_minute() {
+        let (basis, clock, before) = taken_over();
+        clock.advance(-DAY);
+        assert!(!basis.carries(TIMELINE, clock.now()) && !basis.carries(TIMELINE, before));
+        clock.advance(SignedDuration::try_from(IN_PROGRESS_MAX).unwrap() - SECOND);
+        assert!(!basis.carries(TIMELINE, clock.now()));
+        clock.advance(SECOND);
+        assert!(basis.carries(TIMELINE, clock.now()));
+        clock.advance(-DAY);
+        assert!(basis.carries(TIMELINE, clock.now()), "immediately");
+        basis.set(History::default(), Some(Arc::new(clock.clone())));
+        assert!(!basis.carries(History::default(), clock.now()), "the next failover");
+    }
 }

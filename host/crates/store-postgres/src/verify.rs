@@ -34,7 +34,9 @@ use super::database::{Link, Values};
 use super::failure::{Failure, Meaning, corrupt};
 use super::index;
 use super::port::setting_kind;
-use super::rows::{Json, binary_of, column, kind_number, kind_of, number, record_of, request_name, signed};
+use super::rows::{
+    Json, binary_of, client_cells, column, kind_number, kind_of, number, record_of, request_name, signed,
+};
 
 /// A statement that the database rejects, as it does on damage, rolls back to this savepoint only.
 pub(super) const SAVE: &str = "SAVEPOINT verification";
@@ -226,7 +228,7 @@ impl PostgresValues {
         // For rows of the index: the table.
         let step =
             after.filter(|_| table == Table::SearchRows).map_or(&[0][..], |after| after.get(..1).unwrap_or_default());
-        let kind_at = |step: u8| index::TABLES.get(usize::from(step)).map(|(kind, _)| *kind);
+        let kind_at = |step: u8| index::KINDS.get(usize::from(step)).copied();
         let kind = match table {
             Table::Records(kind) => Some(kind),
             Table::SearchRows => step.first().and_then(|step| kind_at(*step)),
@@ -330,7 +332,7 @@ impl PostgresValues {
             Table::Photos => "SELECT digest, sha256(bytes) = digest FROM daftar.photo ORDER BY digest",
             Table::Requests => "SELECT client, key, part, value FROM daftar.request ORDER BY client, key, part",
             Table::Settings => "SELECT kind, key, value FROM daftar.setting ORDER BY kind, key",
-            Table::Clients => "SELECT id, value FROM daftar.client ORDER BY id",
+            Table::Clients => "SELECT id, value, name, status FROM daftar.client ORDER BY id",
             _ => "SELECT name, value FROM daftar.counter ORDER BY name",
         };
         let rows = self.fetch(statement, is_first, limit)?;
@@ -339,6 +341,9 @@ impl PostgresValues {
         for row in &rows {
             let read = cursor_row(table, row, &mut self.prefetched(), &mut named);
             values.push(read.unwrap_or_else(|error| RawValue::Checked(Some(wrong_row(table.part(), &error)))));
+            if self.is_verified && table == Table::Clients {
+                values.extend(check_client(row).map(|found| RawValue::Checked(Some(found))));
+            }
         }
         if self.is_verified {
             // Rows that are rejected here are read again by the checks, one by one.
@@ -353,21 +358,20 @@ impl PostgresValues {
     fn search_rows_page(&self, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         let (step, after) =
             after.and_then(<[u8]>::split_first).map_or((0, 0), |(step, key)| (*step, number_after(key)));
-        let count = index::TABLES.len();
         let at = usize::from(step);
-        let Some((kind, table)) = index::TABLES.get(at % count).filter(|_| at < 2 * count).copied() else {
-            return Ok(RawPage::default());
-        };
         let limit_rows = signed(limit as u64);
-        let (rows, mut values) = if at < count {
+        let (rows, values) = if let Some(kind) = index::KINDS.get(at).copied() {
             let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
             let rows = self.query(statement, &[&kind_number(kind), &after, &limit_rows])?;
             let values = self.compare_rows(kind, &rows)?;
             (rows, values)
         } else {
-            let rows = self.query(&index::rows_and_records(kind, table), &[&after, &limit_rows])?;
-            let values = rows.iter().map(|row| orphan_row(kind, row)).collect::<Result<Vec<_>, _>>();
-            (rows, values.map_err(|error| wrong(&error))?)
+            let table = at.checked_sub(index::KINDS.len()).and_then(|at| index::TABLES.get(at)).copied();
+            let Some((kind, table, key)) = table else { return Ok(RawPage::default()) };
+            let rows = self.query(&index::rows_and_records(kind, table, key), &[&after, &limit_rows])?;
+            // Counted with their records: only faults are added.
+            let found = rows.iter().filter_map(|row| orphan_row(kind, row).transpose()).collect::<Result<Vec<_>, _>>();
+            (rows, found.map_err(|error| wrong(&error))?)
         };
         let last = rows.last().map(|row| number(row, 0)).transpose().map_err(|error| wrong(&error))?;
         let next = if rows.len() == limit {
@@ -375,10 +379,6 @@ impl PostgresValues {
         } else {
             [&[step.saturating_add(1)], 0_u64.to_be_bytes().as_slice()].concat()
         };
-        // Rows without a record are counted with their records; only faults are added.
-        if at >= count {
-            values.retain(|value| matches!(value, RawValue::Checked(Some(_))));
-        }
         Ok(RawPage { values, next: Some(next), unreadable: None })
     }
 
@@ -589,6 +589,15 @@ fn check_version(record: &ChangedRecord, stored: VersionId) -> Result<(), Findin
     Err(finding(Part::Records, record_name(record), problem, Remedy::Restore))
 }
 
+/// Compares the name and the status in a row of a client with its value. An unreadable value is reported by its check.
+fn check_client(row: &Row) -> Option<Finding> {
+    let client = record::client::decode(column(row, 1).ok()?).ok()?;
+    let stored: (&str, &str) = (column(row, 2).ok()?, column(row, 3).ok()?);
+    let problem = "its columns `name` and `status` differ from its value, which servers read";
+    let found = || finding(Part::Clients, format!("client `{}`", client.id.as_str()), problem, Remedy::Nothing);
+    (stored != client_cells(&client)).then(found)
+}
+
 /// The finding of a record whose stored JSON cannot be read.
 fn damaged(kind: RecordKind, id: RecordId, error: &StoreError) -> Finding {
     undecodable(Part::Records, number_name(kind, id), error)
@@ -690,9 +699,9 @@ fn cursor_row(
 }
 
 /// Reports a row of the index whose record does not exist.
-fn orphan_row(kind: RecordKind, row: &Row) -> Result<RawValue, StoreError> {
+fn orphan_row(kind: RecordKind, row: &Row) -> Result<Option<RawValue>, StoreError> {
     let (id, is_there): (u64, bool) = (number(row, 0)?, column(row, 1)?);
     let problem = "searches find it, but the record is missing";
     let found = || finding(Part::Indexes, number_name(kind, RecordId(id)), problem, Remedy::Restore);
-    Ok(RawValue::Checked((!is_there).then(found)))
+    Ok((!is_there).then(|| RawValue::Checked(Some(found()))))
 }

@@ -315,6 +315,11 @@ pub trait Refill: Send {
     /// If the store fails, or a value, also one of an earlier call, cannot be read or stored.
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
 
+    /// Makes [`Refill::finish`] mark an updated store as not compared with its source. `note_compared` of the backend
+    /// removes the mark, after a comparison without differences. Until then no server opens a folder, and each further
+    /// update has to be compared completely.
+    fn require_comparison(&mut self) {}
+
     /// Finishes the refill and returns the changes to existing items; empty for a store that was empty.
     ///
     /// # Errors
@@ -417,6 +422,8 @@ pub enum Origin {
     Filling,
     /// It was filled, and is being caught up from that state.
     CatchingUp(Held),
+    /// It was caught up to that state, and has not been compared with its source since.
+    CaughtUp(Held),
     /// It was filled up to that state.
     Filled(Held),
 }
@@ -463,7 +470,7 @@ pub struct CatchUp {
     pub held: Held,
     /// Its values at its own last numbers.
     pub ends: Ends,
-    /// True if an earlier update was interrupted, which may have written later values.
+    /// True if an earlier update was interrupted, which may have written later values, or was not compared to the end.
     pub was_interrupted: bool,
     /// Writes the changes made since.
     pub refill: Box<dyn Refill>,

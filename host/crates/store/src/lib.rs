@@ -19,6 +19,7 @@
 
 pub mod archive;
 pub mod audit_log;
+mod blocking;
 pub mod change_log;
 mod error;
 pub mod index;
@@ -57,6 +58,7 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 
 use self::audit_log::{AuditRemoval, AuditRemoved};
+pub use self::blocking::blocking;
 use self::change_log::{HistoryMark, RegisterId, Touched};
 pub use self::error::{BEFORE_FIRST_RELEASE, StoreError};
 use self::record::setting::SettingKind;

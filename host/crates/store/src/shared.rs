@@ -1,10 +1,13 @@
 //! Shared state of the processes of a register, outside its records: change notifications, the exclusive lock for
 //! changes of plugins and settings, installed plugins, call counts, the checkpoint of their keys.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::StoreError;
 use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, Wanted};
+use daftar_domain::context::Clock;
 
 /// The stored list of installed plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,6 +68,17 @@ pub struct OtherReaders {
     pub of_reports: Vec<String>,
 }
 
+/// State of the views for reports by SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportViews {
+    /// They exist, and are those of this program; or a newer program manages them.
+    Current,
+    /// They are those of another program.
+    Outdated,
+    /// These views or functions do not exist.
+    Missing(Vec<String>),
+}
+
 /// Shared state of the processes of a register. A backend with several processes implements it; a store of one process
 /// has none.
 ///
@@ -93,9 +107,10 @@ pub trait Shared: Send + Sync + 'static {
     fn is_listening(&self) -> bool;
 
     /// Sets the timeline of this process's cached codes: from now on records are written on this timeline only, and
-    /// only by requests begun after `since`. Earlier ones may use numbers of another timeline. Before the first call
-    /// every record is written.
-    fn rest_on(&self, history: History, since: Option<Timestamp>);
+    /// only by requests begun after this call by that clock, if there is one. Earlier ones may use numbers of another
+    /// timeline. Before the first call every record is written. After the clock was set back, requests may be rejected
+    /// for a minute.
+    fn rest_on(&self, history: History, since: Option<Arc<dyn Clock>>);
 
     /// The last notified value of [`Generation::changes`].
     fn heard_of(&self) -> u64;
@@ -117,6 +132,12 @@ pub trait Shared: Send + Sync + 'static {
     /// # Errors
     /// If the store does not respond.
     async fn other_readers(&self) -> Result<OtherReaders, StoreError>;
+
+    /// Returns the state of the views for reports by SQL.
+    ///
+    /// # Errors
+    /// If the store does not respond.
+    async fn report_views(&self) -> Result<ReportViews, StoreError>;
 
     /// Returns the time of the store's clock.
     ///

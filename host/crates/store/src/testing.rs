@@ -21,6 +21,7 @@ use daftar_domain::call_counts::{OfDay, OfMinute, OfWindow, WINDOW, Wanted};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::context::Clock;
 use daftar_domain::deployment::Setting;
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest};
 use daftar_domain::identifier::IdentifierKey;
@@ -33,7 +34,7 @@ use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
 use super::record::setting::SettingKind;
-use super::shared::{CodeLabel, Generation, History, OtherReaders, Shared, StoredList, Turn};
+use super::shared::{CodeLabel, Generation, History, OtherReaders, ReportViews, Shared, StoredList, Turn};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
@@ -429,10 +430,14 @@ impl Shared for ProxyStore {
         !self.is_deaf.load(Ordering::Acquire)
     }
 
-    fn rest_on(&self, _: History, _: Option<Timestamp>) {}
+    fn rest_on(&self, _: History, _: Option<Arc<dyn Clock>>) {}
 
     async fn other_readers(&self) -> Result<OtherReaders, StoreError> {
         Ok(OtherReaders::default())
+    }
+
+    async fn report_views(&self) -> Result<ReportViews, StoreError> {
+        Ok(ReportViews::Current)
     }
 
     fn heard_of(&self) -> u64 {

@@ -30,7 +30,7 @@ use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, numb
 use self::walk::Walk;
 use super::change_log::Touched;
 use super::record::setting::SettingKind;
-use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError, record};
+use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError, blocking, record};
 
 /// Maximum pause between two pages.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
@@ -462,12 +462,4 @@ pub fn photo_name(digest: PhotoDigest) -> String {
 /// The finding for a value that the database cannot read.
 pub fn unreadable(error: &dyn std::fmt::Display) -> Finding {
     finding(Part::Files, "the database", format!("a value cannot be read: {error}"), Remedy::Restore)
-}
-
-/// Runs a function on a thread for blocking work.
-///
-/// # Errors
-/// If the thread panicked.
-pub async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(run).await.map_err(|error| StoreError::Failed(error.into()))
 }

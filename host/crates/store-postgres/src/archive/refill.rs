@@ -49,8 +49,18 @@ enum Part {
 /// Request to the task that writes.
 enum Step {
     Put(Part, Answer<()>),
-    /// Everything was received; with what is pending, if a database is being filled.
-    Finish(Option<Mark>, Option<Box<Filling>>, Answer<ApplyReport>),
+    /// Everything was received.
+    Finish(Finishing, Answer<ApplyReport>),
+}
+
+/// The end of a fill or an update.
+struct Finishing {
+    /// Position of the source.
+    mark: Option<Mark>,
+    /// The pending entries of a database that is being filled.
+    filling: Option<Box<Filling>>,
+    /// True if an updated database has to be compared with its source.
+    requires_comparison: bool,
 }
 
 /// Contents of a database when it is opened.
@@ -59,8 +69,8 @@ enum Found {
     Empty,
     /// It contains one.
     Full,
-    /// It was filled from a register, and no server has written to it since.
-    Filled(Held, Ends),
+    /// It was filled from a register, and no server has written to it since; true if its last update was compared.
+    Filled(Held, Ends, bool),
     /// It was not filled from a register.
     NotFilled,
     /// A server wrote to it since; contains its last write.
@@ -87,6 +97,8 @@ pub struct PostgresRefill {
     written: Option<Answered<()>>,
     /// Position of the source after the last entry, and the id of the source register.
     mark: Option<Mark>,
+    /// True if an updated database has to be compared with its source.
+    requires_comparison: bool,
 }
 
 impl PostgresRefill {
@@ -106,16 +118,30 @@ impl PostgresRefill {
     pub async fn catch_up(options: PostgresOptions) -> Result<CatchUp, OpenError> {
         let (refill, found, place) = Self::begin(options, true).await?;
         match found {
-            Found::Filled(held, ends) => Ok(CatchUp {
+            Found::Filled(held, ends, is_compared) => Ok(CatchUp {
                 backend: StoreBackend::Postgres,
                 held,
                 ends,
-                was_interrupted: false,
+                was_interrupted: !is_compared,
                 refill: Box::new(refill),
             }),
             Found::WrittenSince(how) => Err(OpenError::WrittenSince { place, how }),
             Found::Empty | Found::Full | Found::NotFilled => Err(OpenError::NotFilled { place }),
         }
+    }
+
+    /// Notes that a database that was caught up was compared with its source, without differences.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn note_compared(options: PostgresOptions) -> Result<(), OpenError> {
+        let database = Database::new(&options)?;
+        let noted = database.answer("UPDATE daftar.origin SET is_compared = true", &[]).await;
+        database.close();
+        noted.map(drop).map_err(|failure| OpenError::Tables {
+            place: database.place().to_owned(),
+            reason: format!("the comparison cannot be noted: {failure}"),
+        })
     }
 
     async fn begin(options: PostgresOptions, is_catch_up: bool) -> Result<(Self, Found, String), OpenError> {
@@ -135,7 +161,8 @@ impl PostgresRefill {
         tokio::spawn(run(connection, options.bulk, is_catch_up, waiting, begun));
         let found = is_begun.await.unwrap_or_else(|_| Err(gone().into())).map_err(refused)?;
         let filling = (!is_catch_up).then(|| Box::new(Filling::new(options.bulk)));
-        Ok((Self { steps, filling, is_catch_up, written: None, mark: None }, found, place))
+        let refill = Self { steps, filling, is_catch_up, written: None, mark: None, requires_comparison: false };
+        Ok((refill, found, place))
     }
 
     async fn ask<T>(&self, step: impl FnOnce(Answer<T>) -> Step) -> Result<Answered<T>, StoreError> {
@@ -199,13 +226,18 @@ impl Refill for PostgresRefill {
         self.convert(entries).await
     }
 
+    fn require_comparison(&mut self) {
+        self.requires_comparison = true;
+    }
+
     async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
         self.settle().await?;
         let (mark, filling) = (self.mark.take(), self.filling.take());
         if filling.is_none() && !self.is_catch_up {
             return Err(failed_before());
         }
-        answer_of(self.ask(|answer| Step::Finish(mark, filling, answer)).await?).await
+        let finishing = Finishing { mark, filling, requires_comparison: self.requires_comparison };
+        answer_of(self.ask(|answer| Step::Finish(finishing, answer)).await?).await
     }
 }
 
@@ -257,7 +289,7 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
     transaction.batch_execute(filling::BEGIN).await?;
     let locked = Locked::lock(transaction).await?;
     transaction.batch_execute(filling::LOCK_AUDIT).await?;
-    let Some(held) = origin(transaction).await? else { return Ok((Found::NotFilled, None)) };
+    let Some((held, is_compared)) = origin(transaction).await? else { return Ok((Found::NotFilled, None)) };
     let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0)]).await?;
     let (first, last) = (audit_row::first_number(held.audit), audit_row::last_number(held.audit));
     let audit = transaction.query(&audit_row::value_statement(), &[&first, &last]).await?;
@@ -266,7 +298,7 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
         return Ok((Found::WrittenSince(how), None));
     }
     let bringing = IncrementalApply::begin(transaction, held.clone(), locked, bulk).await?;
-    Ok((Found::Filled(held, ends), Some(Work::CatchUp(Box::new(bringing)))))
+    Ok((Found::Filled(held, ends, is_compared), Some(Work::CatchUp(Box::new(bringing)))))
 }
 
 impl Work {
@@ -288,8 +320,7 @@ impl Work {
     async fn finish(
         self,
         transaction: Transaction<'_>,
-        mark: Option<Mark>,
-        filling: Option<Box<Filling>>,
+        Finishing { mark, filling, requires_comparison }: Finishing,
     ) -> Result<ApplyReport, Broken> {
         let brought = match self {
             Self::Fill(taken_down, increments) => {
@@ -306,6 +337,9 @@ impl Work {
                 if brought.is_empty() {
                     // There is nothing to be made durable: the lock goes with the transaction.
                     return Ok(brought);
+                }
+                if requires_comparison {
+                    execute(&transaction, "UPDATE daftar.origin SET is_compared = false", &[]).await?;
                 }
                 brought
             }
@@ -333,9 +367,7 @@ async fn worked(
                     return None;
                 }
             }
-            Step::Finish(mark, filling, answer) => {
-                return Some((answer, work.finish(transaction, mark, filling).await));
-            }
+            Step::Finish(finishing, answer) => return Some((answer, work.finish(transaction, finishing).await)),
         }
     }
     None
@@ -368,17 +400,18 @@ async fn put_origin(
     Ok(())
 }
 
-/// Returns the source of the database; `None` if it was not filled from one.
-async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
-    let statement = "SELECT register, sequence, code_table_parts, audit, audit_removal FROM daftar.origin";
+/// Returns the source of the database, and true if its last update was compared; `None` if it was not filled from one.
+async fn origin(transaction: &Transaction<'_>) -> Result<Option<(Held, bool)>, Broken> {
+    let statement = "SELECT register, sequence, code_table_parts, audit, audit_removal, is_compared FROM daftar.origin";
     let Some(row) = transaction.query_opt(statement, &[]).await? else { return Ok(None) };
     let removal: Option<i64> = column(&row, 4)?;
-    Ok(Some(Held {
+    let held = Held {
         register: register_of(&row)?,
         sequence: Sequence(number(&row, 1)?),
         code_table_parts: number(&row, 2)?,
         audit: number(&row, 3)?,
         audit_values: 0,
         removal: removal.map(unsigned).transpose()?,
-    }))
+    };
+    Ok(Some((held, column(&row, 5)?)))
 }

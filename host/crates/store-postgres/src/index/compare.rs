@@ -44,21 +44,26 @@ WHERE ROW(held.consent_id, held.subject_kind, held.subject, held.grantee, held.p
     )
 });
 
-/// The kinds of records that have rows, and their tables.
-pub(crate) const TABLES: [(RecordKind, &str); 4] = [
-    (RecordKind::Individual, "search_individual"),
-    (RecordKind::Group, "search_group"),
-    (RecordKind::ProgramMembership, "search_membership"),
-    (RecordKind::Consent, "search_consent"),
+/// The kinds of records that have rows.
+pub(crate) const KINDS: [RecordKind; 4] =
+    [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
+
+/// The tables of rows, each with the kind of its records and the column of their keys.
+pub(crate) const TABLES: [(RecordKind, &str, &str); 5] = [
+    (RecordKind::Individual, "search_individual", "id"),
+    (RecordKind::Group, "search_group", "id"),
+    (RecordKind::Group, "search_member", "group_id"),
+    (RecordKind::ProgramMembership, "search_membership", "id"),
+    (RecordKind::Consent, "search_consent", "id"),
 ];
 
 /// The statement that returns keys of a table of rows after one, and for each whether its record exists.
-pub(crate) fn rows_and_records(kind: RecordKind, table: &str) -> String {
+pub(crate) fn rows_and_records(kind: RecordKind, table: &str, key: &str) -> String {
     let kind = kind_number(kind);
     format!(
-        "SELECT held.id, record.id IS NOT NULL FROM daftar.{table} AS held \
-         LEFT JOIN daftar.record AS record ON record.kind = {kind} AND record.id = held.id \
-         WHERE held.id > $1 ORDER BY held.id LIMIT $2"
+        "SELECT held.id, record.id IS NOT NULL \
+         FROM (SELECT DISTINCT {key} AS id FROM daftar.{table} WHERE {key} > $1 ORDER BY {key} LIMIT $2) AS held \
+         LEFT JOIN daftar.record AS record ON record.kind = {kind} AND record.id = held.id ORDER BY held.id"
     )
 }
 

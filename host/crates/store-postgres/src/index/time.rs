@@ -70,7 +70,7 @@ impl FromSql<'_> for Day {
 
 /// A `timestamptz`: milliseconds since 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Instant(pub(super) i64);
+pub(crate) struct Instant(pub(crate) i64);
 
 impl Instant {
     /// Before every instant.

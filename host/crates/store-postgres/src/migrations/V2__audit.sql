@@ -59,7 +59,8 @@ BEGIN
     IF EXISTS (SELECT FROM daftar.audit_default WHERE month = first) THEN
         RETURN false;
     END IF;
-    -- Attached, and not created as a partition: that would wait for every reader of the log.
+    -- Attached, and not created as a partition, which would lock the whole log. ATTACH locks the default partition: it waits
+    -- for its readers, which are all those whose conditions do not exclude it.
     EXECUTE format('CREATE TABLE daftar.%I (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS) '
                    'WITH (autovacuum_vacuum_insert_threshold = -1)', name);
     EXECUTE format('ALTER TABLE daftar.audit ATTACH PARTITION daftar.%I FOR VALUES FROM (%L) TO (%L)',
@@ -140,15 +141,19 @@ COMMENT ON COLUMN daftar.audit.note IS 'Further details of the entry, such as th
 COMMENT ON COLUMN daftar.audit.count IS 'Number of similar events that the entry represents: 1 except for refusals that are counted together, and for removed entries.';
 COMMENT ON COLUMN daftar.audit.details IS 'Values without a column: `packed` is the entry in hexadecimal if a column cannot hold a text or an instant unchanged (a NUL, more than 1,000 bytes of an indexed text, a year before 1), and members of newer programs.';
 
+COMMENT ON CONSTRAINT audit_check ON daftar.audit IS 'An entry has one actor: a client, or another one.';
+COMMENT ON CONSTRAINT audit_number_check ON daftar.audit IS 'Values of the log are numbered from 1.';
+
 -- Entries of months without a partition: those of a wrong clock, or of servers that could not create one. With the
 -- comments of the columns, as every partition.
 CREATE TABLE daftar.audit_default (LIKE daftar.audit INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS)
     WITH (autovacuum_vacuum_insert_threshold = -1);
 ALTER TABLE daftar.audit ATTACH PARTITION daftar.audit_default DEFAULT;
 COMMENT ON TABLE daftar.audit_default IS 'Audit entries of months without a partition.';
+COMMENT ON CONSTRAINT audit_pkey ON daftar.audit IS 'A position belongs to one entry. Within a partition the month is the same in each row.';
 COMMENT ON INDEX daftar.audit_client IS 'Audit of one client, newest first.';
 COMMENT ON INDEX daftar.audit_record IS 'Audit of one record, newest first.';
-COMMENT ON INDEX daftar.audit_other_targets IS 'Audit of one record among others, as in searches.';
+COMMENT ON INDEX daftar.audit_other_targets IS 'Audit of one of several records of an entry, as of a search.';
 COMMENT ON INDEX daftar.audit_request IS 'Audit of one request.';
 COMMENT ON INDEX daftar.audit_at IS 'Audit of a period.';
 COMMENT ON FUNCTION daftar.make_audit_month(date) IS 'Creates the partition of a month of the audit log; returns true if it did. Runs as its owner, so that the role of servers needs no DDL.';

@@ -292,6 +292,26 @@ async fn an_interrupted_run_leaves_the_database_unchanged() {
 }
 
 #[tokio::test]
+async fn an_update_whose_comparison_did_not_end_is_noted_in_the_database() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let (mut world, database) = (World::new(21), Database::new());
+    world.write(&from, 40).await;
+    database.fill(&from).await;
+    assert!(!database.catch_up(&from).await.unwrap().was_interrupted);
+    world.write(&from, 40).await;
+    for was_interrupted in [false, true, true] {
+        let mut begun = database.begin().await.unwrap();
+        begun.refill.require_comparison();
+        let caught_up = catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+        assert_eq!((caught_up.was_interrupted, caught_up.brought.is_empty()), (was_interrupted, was_interrupted));
+    }
+    PostgresRefill::note_compared(options(&database.url)).await.unwrap();
+    assert!(!database.catch_up(&from).await.unwrap().was_interrupted);
+    assert_same(&from, &database).await;
+}
+
+#[tokio::test]
 async fn rows_may_be_written_between_versions_of_a_record_that_gave_up_an_identifier() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());

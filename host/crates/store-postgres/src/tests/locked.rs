@@ -88,6 +88,20 @@ async fn writes_that_follow_one_another_slowly_are_waited_for() {
     written.unwrap();
 }
 
+/// The statements that read records are pipelined: once one has failed, the database rejects the others.
+#[tokio::test]
+async fn a_lock_that_a_read_of_a_write_waits_for_is_the_reason_of_its_failure() {
+    let (_server, _, store) = opened().await;
+    let id = individual_of(&commit(&store, new_person(1)).await.unwrap().written[0]).id;
+    let holder = store.database.link("holder").await.unwrap();
+    holder.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let again = vec![Operation::update(id, VersionId(1), person(&["urn:x:a|1"]))];
+    let failed = commit(&store, again.clone()).await.unwrap_err();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    commit(&store, again).await.unwrap();
+}
+
 #[tokio::test]
 async fn values_of_several_processes_are_numbered_once_each_and_none_is_lost() {
     let (_server, url, one) = opened().await;

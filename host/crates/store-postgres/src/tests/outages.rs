@@ -8,6 +8,7 @@ use super::*;
 use daftar_domain::audit::Actor;
 use daftar_domain::change::Sequence;
 use daftar_domain::client::ClientId;
+use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::Operation;
 use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
@@ -272,6 +273,42 @@ async fn a_read_only_database_serves_reads_and_accepts_writes_again_later() {
     );
     server.run_sql("postgres", "SELECT pg_reload_conf()");
     assert_eq!(at_last(&store, 10_000).await, before + 1);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_an_outage_and_its_rejected_writes_are_not_retried() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let (store, _) = patient(&url).await;
+    create(&store, person(&["urn:x:a|1"])).await;
+    until(|| store.feed().is_listening()).await;
+    let sql = |statements: &str| server.run_sql(super::opening::name_of(&url), statements);
+    sql("CREATE FUNCTION daftar.test_full() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$; \
+         CREATE TRIGGER test_full BEFORE INSERT ON daftar.change FOR EACH ROW EXECUTE FUNCTION daftar.test_full()");
+    let retries = store.database_usage().retries;
+    for number in 2..5 {
+        let failed = commit(&store, new_person(number)).await.unwrap_err();
+        assert!(!store.usage().is_sound, "until five seconds after the last failed write");
+        assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("53100")), "{failed:?}");
+        assert!(AppError::from(failed).is_outage(), "it is logged at its begin and its end only");
+        // Audit entries fit.
+        store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
+        assert_eq!(store.audit(9).await.unwrap().len() as u64, number - 1);
+        assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some());
+    }
+    assert_eq!(store.database_usage().retries, retries);
+    store.readiness().unwrap();
+    sql("DROP TRIGGER test_full ON daftar.change");
+    assert_eq!(at_last(&store, 5).await, 2, "immediately, although the outage has not ended");
+    for _ in 0..2_400 {
+        if store.usage().is_sound {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
+    }
+    assert!(store.usage().is_sound);
 }
 
 #[tokio::test]

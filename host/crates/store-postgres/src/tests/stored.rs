@@ -5,10 +5,12 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 use crate::rows::{Json, column};
+use daftar_domain::client::ClientStatus;
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::consent::ConsentRecord;
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use daftar_domain::group::GroupRecord;
+use daftar_domain::idempotency::{IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::individual::{GENDER, IndividualRecord};
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::program::ProgramRecord;
@@ -17,7 +19,7 @@ use daftar_domain::record::{Fields, Record, RecordType};
 use daftar_domain::verification::VerificationEvent;
 use daftar_store::record::json::{CodeNames, decode_one, encode_one};
 use daftar_store::record::samples;
-use daftar_store::suite::{Listener, commit, create, individual_of, person};
+use daftar_store::suite::{Listener, commit, create, individual_of, person, write};
 use daftar_store::verify::{Pace, verify};
 use daftar_store::{Operation, StoredCodeTable};
 
@@ -196,9 +198,70 @@ async fn the_database_rejects_rows_that_belong_to_no_record() {
         ("UPDATE daftar.record SET kind = 6", "record_kind_check"),
         ("INSERT INTO daftar.code VALUES (8, 'urn:x:codes', '7', 9)", "code_system_code_key"),
         ("INSERT INTO daftar.edition VALUES (8, 'urn:x:codes', '2026', 9)", "edition_system_edition_key"),
+        (row_of_member(9, "'2026-01-02', '2026-01-01'").as_str(), "search_member_period"),
+        (row_of_consent(9, "'2026-01-01', 'infinity'").as_str(), "search_consent_record"),
+        (row_of_consent(9, "'2026-01-02', '2026-01-01'").as_str(), "search_consent_period"),
+        ([row_of_consent(8, SOME_DAYS), row_of_consent(9, SOME_DAYS)].join("; ").as_str(), "search_consent_consent_id"),
+        (
+            "INSERT INTO daftar.search_membership (id, beneficiary_kind, beneficiary, program, status, last_updated) \
+             VALUES (9, 1, 1, 1, 'draft', now())",
+            "search_membership_record",
+        ),
+        ("INSERT INTO daftar.client VALUES ('c', 'C', 'other', '')", "client_status_is_known"),
     ] {
         assert_eq!(register.refused(statement).await, constraint, "{statement}");
     }
+    // These have no foreign key: verification finds them.
+    register.sql(&row_of_member(9, "'-infinity', 'infinity'"));
+    let found = register.findings().await;
+    let expected = "indexes: Group number 9: searches find it, but the record is missing";
+    assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{found:#?}");
+}
+
+const SOME_DAYS: &str = "'2026-01-01', '2026-01-02'";
+
+fn row_of_member(group: u64, days: &str) -> String {
+    format!(
+        "INSERT INTO daftar.search_member (group_id, place, individual, first_day, last_day, is_set_aside) \
+         VALUES ({group}, 0, 1, {days}, false)"
+    )
+}
+
+fn row_of_consent(id: u64, days: &str) -> String {
+    format!(
+        "INSERT INTO daftar.search_consent (id, consent_id, subject_kind, subject, grantee, first_day, last_day, \
+         is_withdrawn, opens_subject, opens_memberships) \
+         VALUES ({id}, '123e4567-e89b-42d3-a456-426614174000', 1, 1, 'clinic', {days}, false, true, false)"
+    )
+}
+
+/// Like the queries of a DBA: the client of an audit entry, and old requests.
+#[tokio::test]
+async fn names_and_statuses_of_clients_and_times_of_requests_are_columns() {
+    let register = Register::new().await;
+    let client = samples::bare_client();
+    commit(&register.store, vec![Operation::CreateClient(client.clone())]).await.unwrap();
+    let columns = "SELECT id, name, status FROM daftar.client";
+    assert_eq!(register.sql(columns), "demo-client_1|Demo · دفتر|disabled");
+    let later: Timestamp = "2026-02-01T00:00:00Z".parse().unwrap();
+    let enabled = Client { status: ClientStatus::Active, updated_at: later, ..client.clone() };
+    commit(&register.store, vec![Operation::UpdateClient(enabled, client.updated_at)]).await.unwrap();
+    assert_eq!(register.sql(columns), "demo-client_1|Demo · دفتر|active");
+    assert_eq!(register.findings().await, Vec::<String>::new());
+    register.sql("UPDATE daftar.client SET name = 'Other'");
+    let found = register.findings().await;
+    let expected = "clients: client `demo-client_1`: its columns `name` and `status` differ from its value";
+    assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{found:#?}");
+
+    let (id, key) = (ClientId::parse("demo-client_1").unwrap(), IdempotencyKey::parse("k").unwrap());
+    let request = IdempotentRequest {
+        name: RequestName { client: id, key, part: 0 },
+        digest: [1; 32],
+        at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+        responses: vec![StoredResponse { status: 201, record: None }],
+    };
+    register.store.commit_once(write(vec![Operation::create(person(&["urn:x:a|1"]))]), request).await.unwrap();
+    assert_eq!(register.sql("SELECT at AT TIME ZONE 'UTC' FROM daftar.request"), "2026-01-02 03:04:05.678");
 }
 
 #[tokio::test]
@@ -226,7 +289,7 @@ async fn a_register_that_is_filled_has_its_foreign_keys_again() {
     filling.finish().await.unwrap();
     let name = url.rsplit_once('/').unwrap().1;
     assert_eq!(server.run_sql(name, KEYS).trim(), from.sql(KEYS));
-    assert_eq!(from.sql(KEYS).lines().count(), 3);
+    assert_eq!(from.sql(KEYS).lines().count(), 5);
     let tables = "SELECT value FROM daftar.record; SELECT * FROM daftar.code ORDER BY 1; SELECT * FROM daftar.edition";
     assert_eq!(server.run_sql(name, tables).trim(), from.sql(tables));
 }

@@ -3,6 +3,7 @@
 use daftar_test_postgres::{ROLE, Stop};
 
 use super::*;
+use daftar_domain::context::FakeClock;
 use daftar_store::Operation;
 use daftar_store::shared::Shared as _;
 use daftar_store::suite::{Listener, person, write};
@@ -71,7 +72,7 @@ async fn a_write_that_was_prepared_before_the_failover_is_not_written() {
         "{refused:?}"
     );
     let history = store.generation().await.unwrap().history;
-    shared.rest_on(history, Some(begun(5, 0).at));
+    shared.rest_on(history, Some(Arc::new(FakeClock::new(begun(5, 0).at))));
     for at_s in [1, 5] {
         store.commit(begun(at_s, 2)).await.unwrap_err();
     }

@@ -15,8 +15,8 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::Finding;
 
 use super::{Entry, Held, Mark, OLDEST_AUDIT, Snapshot, WRITTEN_SINCE_MAX, too_many_written};
-use crate::verify::{RawPage, RawValue, RawValues, Table, blocking};
-use crate::{StoreError, record};
+use crate::verify::{RawPage, RawValue, RawValues, Table};
+use crate::{StoreError, blocking, record};
 
 /// Approximate size of a step, in bytes. A photo or a long record may exceed it.
 const STEP_BYTES: usize = 512 * 1024;

@@ -320,7 +320,7 @@ fn old_states_of_copied_registers_are_read() {
     let sample = Origin::CatchingUp(held.clone());
     let old = check::<StoredOriginV1>("origin-v1", &origin::encode(&sample).unwrap());
     assert_eq!(origin::decode(&old).unwrap(), sample);
-    for other in [Origin::Filling, Origin::Filled(held)] {
+    for other in [Origin::Filling, Origin::CaughtUp(held.clone()), Origin::Filled(held)] {
         assert_eq!(origin::decode(&origin::encode(&other).unwrap()).unwrap(), other);
     }
 }

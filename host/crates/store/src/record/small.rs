@@ -145,7 +145,15 @@ pub mod origin {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct StoredOriginV1 {
         held: Option<StoredHeldV1>,
-        is_complete: bool,
+        stage: StoredStageV1,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    enum StoredStageV1 {
+        Unfinished,
+        Finished,
+        /// Caught up, and not compared since.
+        NotCompared,
     }
 
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,10 +171,11 @@ pub mod origin {
     /// # Errors
     /// [`StoreError::TooLarge`], which cannot happen with a few numbers.
     pub fn encode(origin: &Origin) -> Result<Vec<u8>, StoreError> {
-        let (held, is_complete) = match origin {
-            Origin::Filling => (None, false),
-            Origin::CatchingUp(held) => (Some(held), false),
-            Origin::Filled(held) => (Some(held), true),
+        let (held, stage) = match origin {
+            Origin::Filling => (None, StoredStageV1::Unfinished),
+            Origin::CatchingUp(held) => (Some(held), StoredStageV1::Unfinished),
+            Origin::CaughtUp(held) => (Some(held), StoredStageV1::NotCompared),
+            Origin::Filled(held) => (Some(held), StoredStageV1::Finished),
         };
         let held = held.map(|held| StoredHeldV1 {
             register: held.register.0,
@@ -176,7 +185,7 @@ pub mod origin {
             audit_values: held.audit_values,
             removal: held.removal,
         });
-        crate::record::encode(&StoredOriginV1 { held, is_complete })
+        crate::record::encode(&StoredOriginV1 { held, stage })
     }
 
     /// Decodes the state of a copied register.
@@ -193,10 +202,11 @@ pub mod origin {
                 audit_values: held.audit_values,
                 removal: held.removal,
             });
-            Ok(match held {
-                None => Origin::Filling,
-                Some(held) if stored.is_complete => Origin::Filled(held),
-                Some(held) => Origin::CatchingUp(held),
+            Ok(match (held, stored.stage) {
+                (None, _) => Origin::Filling,
+                (Some(held), StoredStageV1::Unfinished) => Origin::CatchingUp(held),
+                (Some(held), StoredStageV1::NotCompared) => Origin::CaughtUp(held),
+                (Some(held), StoredStageV1::Finished) => Origin::Filled(held),
             })
         })
     }

@@ -33,7 +33,7 @@ use crate::feed::{Channel, notify};
 use crate::group::{Broken, Rows};
 use crate::index;
 use crate::options::BulkLimits;
-use crate::rows::{Json, kind_number, name_cells, signed, slot_cells};
+use crate::rows::{Json, client_cells, kind_number, name_cells, signed, slot_cells};
 use crate::state::Locked;
 
 /// First statements of a long transaction.
@@ -135,13 +135,13 @@ impl Default for Tables {
         const CODE: &[Type] = &[Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
         Self {
             settings: Table::new("setting (kind, key, value)", &[Type::INT2, Type::BYTEA, Type::BYTEA]),
-            clients: Table::new("client (id, value)", &[Type::TEXT, Type::BYTEA]),
+            clients: Table::new("client (id, name, status, value)", &[Type::TEXT, Type::TEXT, Type::TEXT, Type::BYTEA]),
             counters: Table::new("counter (name, value)", &[Type::TEXT, Type::INT8]),
             codes: Table::new("code (number, system, code, part)", CODE),
             editions: Table::new("edition (number, system, edition, part)", CODE),
             requests: Table::new(
-                "request (client, key, part, at_ms, value)",
-                &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::BYTEA],
+                "request (client, key, part, at, value)",
+                &[Type::TEXT, Type::TEXT, Type::INT4, Type::TIMESTAMPTZ, Type::BYTEA],
             ),
             records: Table::new("record (kind, id, version, value)", VERSION),
             earlier: Table::new("earlier_version (kind, id, version, value)", VERSION),
@@ -307,8 +307,9 @@ impl Filling {
                 self.tables.settings.add(&[&(kind as i16), &key, &value])?;
             }
             Entry::Client { value } => {
-                let id = record::client::decode(&value)?.id.as_str().to_owned();
-                self.tables.clients.add(&[&id, &value])?;
+                let client = record::client::decode(&value)?;
+                let (name, status) = client_cells(&client);
+                self.tables.clients.add(&[&client.id.as_str(), &name, &status, &value])?;
             }
             Entry::Counter { name, value } => {
                 self.tables.counters.add(&[&name, &signed(value)])?;
@@ -330,7 +331,7 @@ impl Filling {
                 }
             }
             Entry::Request { name, value } => {
-                let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
+                let at = index::Instant(milliseconds(record::remembered::decode(name.clone(), &value)?.at));
                 let (client, key, part) = name_cells(&name);
                 self.tables.requests.add(&[&client, &key, &part, &at, &value])?;
             }
@@ -434,7 +435,8 @@ const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), \
                        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = pg_index.indexrelid) \
                        ORDER BY made.relname";
 /// A foreign key that exists is checked row by row; one that is created is checked by one statement.
-const FOREIGN_KEYS: &str = "SELECT format('%s', conrelid::regclass), quote_ident(conname), pg_get_constraintdef(oid) \
+const FOREIGN_KEYS: &str = "SELECT format('%s', conrelid::regclass), quote_ident(conname), pg_get_constraintdef(oid), \
+                            quote_literal(obj_description(oid, 'pg_constraint')) \
                             FROM pg_constraint WHERE contype = 'f' AND connamespace = 'daftar'::regnamespace \
                             AND confrelid = 'daftar.record'::regclass ORDER BY conname";
 /// Sorting takes memory once, for the one index that is being built.
@@ -461,6 +463,9 @@ impl TakenDown {
             let (table, name, key): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             transaction.batch_execute(&format!("ALTER TABLE {table} DROP CONSTRAINT {name}")).await?;
             statements.push(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {key}"));
+            if let Some(comment) = row.try_get::<_, Option<String>>(3)? {
+                statements.push(format!("COMMENT ON CONSTRAINT {name} ON {table} IS {comment}"));
+            }
         }
         Ok(Self(statements))
     }

@@ -17,6 +17,13 @@ const TABLES: &str = "daftar.search_individual, daftar.search_group, daftar.sear
                       daftar.search_consent, daftar.search_tally, daftar.record, daftar.earlier_version, daftar.identifier, \
                       daftar.open_membership";
 
+/// Rows are written without records here, with random periods and ids.
+const WITHOUT_CONSTRAINTS: &str = "\
+ALTER TABLE daftar.search_member DROP CONSTRAINT search_member_period;
+ALTER TABLE daftar.search_membership DROP CONSTRAINT search_membership_record;
+ALTER TABLE daftar.search_consent DROP CONSTRAINT search_consent_record, DROP CONSTRAINT search_consent_period;
+DROP INDEX daftar.search_consent_consent_id";
+
 /// Number of new rows from which they are copied: so low that these tests do both.
 const COPIED_MIN: usize = 4;
 
@@ -42,7 +49,9 @@ impl Database {
             open::open(&database, true).await.unwrap();
             database
         });
-        Self { database, runtime, written: Mutex::default(), _server: server }
+        let database = Self { database, runtime, written: Mutex::default(), _server: server };
+        database.execute(WITHOUT_CONSTRAINTS);
+        database
     }
 
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {

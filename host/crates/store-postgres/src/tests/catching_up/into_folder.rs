@@ -95,6 +95,42 @@ async fn all_writes_to_the_source_are_applied_to_a_folder() {
 }
 
 #[tokio::test]
+async fn a_folder_whose_comparison_did_not_end_is_not_served_and_is_compared_completely() {
+    let path = TempDir::new().unwrap();
+    let from = folder(path.path());
+    let (mut world, target) = (World::new(22), Folder::new());
+    world.write(&from, 60).await;
+    target.fill(&from).await;
+    world.write(&from, 30).await;
+    for was_interrupted in [false, true, true] {
+        let mut begun = target.begin().await.unwrap();
+        begun.refill.require_comparison();
+        let caught_up = catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+        assert_eq!((caught_up.was_interrupted, caught_up.brought.is_empty()), (was_interrupted, was_interrupted));
+        let rejected = SledStore::open(&target.path(), SledOptions::default()).err().unwrap().to_string();
+        assert!(rejected.contains("not compared") && rejected.contains("`daftar migrate catch-up --to sled` again"));
+        let opened = SledOptions { opens_not_compared: true, ..SledOptions::default() };
+        let opened = SledStore::open(&target.path(), opened).unwrap();
+        let (one, other) = (from.snapshot().await.unwrap(), opened.snapshot().await.unwrap());
+        assert_eq!(compare(one, other, |_, _| ()).await.unwrap().differences, 0);
+    }
+    // An update that is interrupted afterwards is completed by the next one.
+    world.write(&from, 10).await;
+    let mut begun = target.begin().await.unwrap();
+    put_some(&mut begun, &from, 1).await;
+    drop(begun);
+    let mut begun = target.begin().await.unwrap();
+    begun.refill.require_comparison();
+    let caught_up = catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+    assert!(caught_up.was_interrupted);
+    SledRefill::note_compared(&target.path(), 1 << 20).unwrap();
+    target.assert_equals(&from, &caught_up).await;
+    assert!(!target.catch_up(&from).await.unwrap().was_interrupted);
+    SledRefill::note_compared(&target.path(), 1 << 20).unwrap();
+    drop(target.store());
+}
+
+#[tokio::test]
 async fn a_register_moves_back_into_a_folder_while_it_is_served_from_the_database() {
     let path = TempDir::new().unwrap();
     let from = folder(path.path());
