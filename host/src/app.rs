@@ -49,7 +49,7 @@ pub struct App {
     state: AppState,
     upkeep: Arc<Upkeep>,
     /// Background tasks; stopped with the server.
-    maintenance: AbortHandle,
+    maintenance: Arc<[AbortHandle]>,
 }
 
 impl Deref for App {
@@ -240,13 +240,17 @@ impl App {
             );
         }
         // No further statement is sent to the database.
-        self.maintenance.abort();
+        self.stop_maintenance();
         self.upkeep.keeper.close().await;
     }
 
     /// Stops the background tasks. The store writes everything to disk when its last handle is dropped.
     pub fn close(&self) {
         self.plugins.stop_compiling();
-        self.maintenance.abort();
+        self.stop_maintenance();
+    }
+
+    fn stop_maintenance(&self) {
+        self.maintenance.iter().for_each(AbortHandle::abort);
     }
 }

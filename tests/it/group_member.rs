@@ -262,3 +262,27 @@ fn a_member_shown_by_an_ended_identifier_is_not_mistaken_for_its_current_holder(
         (&json!(true), &json!("First"))
     );
 }
+
+#[test]
+fn a_present_member_is_removed_by_its_identifier_by_which_the_group_shows_a_former_one() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all"]);
+    for id in ["1", "2"] {
+        drop(client.create_individual(&person(id, json!({"name": {"given": id}}))));
+    }
+    drop(client.create_group(&household("H", &[("1", "head"), ("2", "spouse")])));
+    let remove = |id: &str| client.post(&format!("{}/$remove-member", path("Group", "H")), &member(id, json!({})));
+    drop(remove("1").expect(200));
+    for (id, identifier) in [
+        ("1", json!({"system": NATIONAL_ID, "value": "1", "period": {"end": "2020-01-01"}})),
+        ("2", json!({"system": NATIONAL_ID, "value": "1"})),
+    ] {
+        let patch = json!({"identifier": [identifier]});
+        drop(client.request("PATCH", &path("Individual", id)).json(&patch).send().expect(200));
+    }
+    let shown = client.get(&path("Group", "H")).expect(200).json();
+    let references = [0, 1].map(|at| shown["member"][at]["entity"]["reference"].clone());
+    assert_eq!(references, [reference("1"), reference("2")]);
+    assert_eq!(remove("1").expect(200).json()["member"][1]["inactive"], true);
+    assert_eq!(refused(&remove("1")), pair("entity.reference", "not_a_member"));
+}

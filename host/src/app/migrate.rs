@@ -15,10 +15,10 @@ use super::restore::cause_of;
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
-use daftar_store::StoreError;
 use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
-pub use daftar_store_postgres::Prepared;
+use daftar_store::{StoreError, blocking};
 use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
+pub use daftar_store_postgres::{Prepared, ViewsError, ViewsOutcome};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
 /// The operation.
@@ -124,7 +124,7 @@ pub async fn migrate(
         Action::Fill { to, backup: Some(file) } => (Source::Backup(file), to, true),
         Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, to.other()).await?), to, true),
         Action::Compare => {
-            (Source::Store(open(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
+            (Source::Store(open_to_compare(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
         }
     };
     let wrong = |error: StoreError| source.problem(error);
@@ -142,15 +142,17 @@ pub async fn migrate(
     Ok(Migrated { copied, caught_up: None, comparison })
 }
 
-/// Creates or migrates the tables of the configured database. Serves no requests.
+/// Creates or migrates the tables and views of the configured database. Serves no requests.
 ///
 /// # Errors
-/// If the database cannot be opened, or the role may not change its tables.
+/// If the database cannot be opened, or the role may not change its tables. Views that cannot be created are no error:
+/// see [`Prepared::views`].
 pub async fn prepare(config: &Config) -> Result<Prepared, StartError> {
     Ok(PostgresStore::prepare(postgres_options(config)?).await?)
 }
 
-/// Applies the writes to the other backend since this one was filled from it, and compares both.
+/// Applies the writes to the other backend since this one was filled from it, and compares both. Until a comparison has
+/// ended without differences, the next run compares everything.
 async fn caught_up(
     config: &Config,
     data_dir: &Path,
@@ -161,13 +163,14 @@ async fn caught_up(
         existing_folder(config, data_dir)?;
     }
     let source = open(config, data_dir, to.other()).await?;
-    let target = match to {
+    let mut target = match to {
         StoreBackend::Sled => in_folder(config, data_dir, SledRefill::catch_up).await?,
         StoreBackend::Postgres => PostgresRefill::catch_up(postgres_options(config)?).await?,
     };
+    target.refill.require_comparison();
     let catching = |held: &Held, mark: &Mark, items| heard(Step::CatchingUp, since(held, mark), items);
     let caught_up = catch_up(&*source, target, catching).await?;
-    let target = open(config, data_dir, to).await?;
+    let target = open_to_compare(config, data_dir, to).await?;
     let held = &caught_up.held;
     let comparing = |mark: &Mark, items| heard(Step::Comparing, since(held, mark).saturating_mul(2), items);
     let comparison = if caught_up.was_interrupted {
@@ -176,6 +179,14 @@ async fn caught_up(
     } else {
         compare_since(&*source, &*target, held, comparing).await?
     };
+    // A folder is open once only.
+    drop(target);
+    if comparison.differences == 0 {
+        match to {
+            StoreBackend::Sled => in_folder(config, data_dir, SledRefill::note_compared).await?,
+            StoreBackend::Postgres => PostgresRefill::note_compared(postgres_options(config)?).await?,
+        }
+    }
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
 }
 
@@ -221,8 +232,21 @@ fn about(mark: &Mark) -> u64 {
 
 async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc<dyn Archive>, MigrateError> {
     match end {
-        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
+        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir, SledOptions::default()).await?)),
         StoreBackend::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
+    }
+}
+
+/// Opens a register to compare it: also a folder that no server opens before that.
+async fn open_to_compare(
+    config: &Config,
+    data_dir: &Path,
+    end: StoreBackend,
+) -> Result<Arc<dyn Archive>, MigrateError> {
+    let options = SledOptions { opens_not_compared: true, ..SledOptions::default() };
+    match end {
+        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir, options).await?)),
+        StoreBackend::Postgres => open(config, data_dir, end).await,
     }
 }
 
@@ -236,9 +260,9 @@ fn existing_folder(config: &Config, data_dir: &Path) -> Result<PathBuf, MigrateE
     Ok(folder)
 }
 
-async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, MigrateError> {
+async fn open_folder(config: &Config, data_dir: &Path, options: SledOptions) -> Result<SledStore, MigrateError> {
     let folder = existing_folder(config, data_dir)?;
-    let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
+    let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..options };
     Ok(opened(move || SledStore::open(&folder, options)).await?)
 }
 
@@ -257,6 +281,5 @@ async fn in_folder<T: Send + 'static>(
     open: impl FnOnce(&Path, u64) -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, MigrateError> {
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB));
-    let opened = tokio::task::spawn_blocking(move || open(&folder, cache_bytes)).await;
-    Ok(opened.map_err(|error| StartError::Store(error.to_string()))??)
+    Ok(blocking(move || open(&folder, cache_bytes)).await??)
 }

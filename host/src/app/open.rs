@@ -1,7 +1,5 @@
 //! Opens a register: folder, keys, store, indexes, plugins, vocabularies, in this order.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +21,8 @@ use daftar_auth::limits::response_memory::ResponseMemory;
 use daftar_auth::secret::SecretHasher;
 use daftar_auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
 use daftar_domain::config::{Config, PluginsConfig, StoreBackend};
+use daftar_domain::error::TaskEnded;
+use daftar_domain::folders;
 use daftar_domain::manifest::PluginName;
 use daftar_http::api::lines::Spools;
 use daftar_http::api::openapi::document::ServedDescription;
@@ -76,7 +76,8 @@ impl App {
             shows_all_lines,
         } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
-        private_folder(&data_dir)?;
+        let made = folders::make_all(&data_dir);
+        made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))?;
         restore::refuse_unfinished(&data_dir)?;
         refuse_second_process(&config, &data_dir)?;
         let now = clock.now();
@@ -110,6 +111,10 @@ impl App {
         check_secrets_key(&keys_home, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
         let token_keys = KeyRing::load_or_create(&keys_home, config.token.lifetime_s, now).map_err(key_error)?;
+        if shared.is_none() {
+            // Several servers have a lock for this, which the follower takes.
+            token_keys.raise_lifetime().map_err(key_error)?;
+        }
         let decision_keys = DecisionKeyRing::load_or_create(&keys_home, now).map_err(key_error)?;
         let hasher = SecretHasher::load_or_create(&keys_home, now).map_err(key_error)?;
         if let Some(shared) = &shared {
@@ -221,11 +226,6 @@ impl App {
     }
 }
 
-pub(super) fn private_folder(data_dir: &Path) -> Result<(), StartError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
-    made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))
-}
-
 /// Rejects a folder that another process uses before anything in it is changed. A store in a folder has a lock of its
 /// own, which is taken first; with a database the lock of the plugins is the only one, and it is taken later.
 fn refuse_second_process(config: &Config, data_dir: &Path) -> Result<(), StartError> {
@@ -304,5 +304,5 @@ async fn open_plugins(
         }
         Ok::<_, StartError>((host, Arc::new(library)))
     });
-    opened.await.map_err(|error| StartError::Plugins(error.to_string()))?
+    opened.await.map_err(|error| StartError::Plugins(TaskEnded::from(error).to_string()))?
 }

@@ -8,9 +8,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 pub use daftar_auth::secret_file::folder_of;
+use daftar_domain::folders;
 pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
 pub use daftar_pack_tools::publisher_files::{
     About, HandWritten, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
@@ -150,16 +151,26 @@ fn is_taken(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes a file completely or not at all.
+/// Writes a file completely or not at all. It is durable when this returns, if the folder can be synced.
 ///
 /// # Errors
 /// If the folder cannot be written.
 pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = tempfile::NamedTempFile::new_in(folder_of(file))?;
+    let mut temporary = NamedTempFile::new_in(folder_of(file))?;
     temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file).map_err(|error| error.error)?;
-    Ok(())
+    persist(temporary, file, true)
+}
+
+/// Gives a complete file its name, in place of another file only if `is_replacing`. It is durable when this returns, if
+/// the folder can be synced.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] if another file has the name; if the folder cannot be written.
+pub fn persist(complete: NamedTempFile, file: &Path, is_replacing: bool) -> io::Result<()> {
+    complete.as_file().sync_all()?;
+    let named = if is_replacing { complete.persist(file) } else { complete.persist_noclobber(file) };
+    named.map_err(|refused| refused.error)?;
+    folders::sync_where_possible(folder_of(file))
 }
 
 /// Files that an import writes and may replace.
@@ -255,9 +266,12 @@ fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::{ErrorKind, Write};
     use std::path::Path;
 
-    use super::{listed, missing_from, other_files_of, swap};
+    use tempfile::NamedTempFile;
+
+    use super::{listed, missing_from, other_files_of, persist, swap, write_file};
 
     fn write(folder: &Path, names: &[&str]) {
         for name in names {
@@ -294,6 +308,23 @@ mod tests {
         assert_eq!(listed(&missing), "`codes/own.tsv`, `labels/en/own.tsv`, `labels/fr`");
         let names = |count: usize| vec!["x".to_owned(); count];
         assert!(listed(&names(20)).ends_with("`x`") && listed(&names(21)).ends_with("`x`, and 1 more"));
+    }
+
+    #[test]
+    fn a_complete_file_replaces_another_one_only_if_it_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let complete = || {
+            let mut complete = NamedTempFile::new_in(folder.path()).unwrap();
+            complete.write_all(b"new").unwrap();
+            complete
+        };
+        write_file(&file, b"old").unwrap();
+        assert_eq!(persist(complete(), &file, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        persist(complete(), &file, true).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

@@ -10,18 +10,19 @@ use roaring::RoaringTreemap;
 use tokio::runtime::Handle;
 
 use super::StartError;
-use super::open::{MIB, private_folder};
+use super::open::MIB;
 use daftar_domain::change::{Change, Sequence};
 use daftar_domain::config::Config;
 use daftar_domain::context::dedicate_thread;
-use daftar_domain::error::{AppError, causes};
+use daftar_domain::error::{AppError, TaskEnded, causes};
+use daftar_domain::folders;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
 use daftar_index::{Columns, PreparedRecords, Preparer};
 use daftar_service::catch_up::{KINDS, RECORDS_PER_PAGE, pages, touched_after};
 use daftar_service::response_cache::ResponseCache;
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark};
-use daftar_store::{ChangeSink, Store, StoreError};
+use daftar_store::{ChangeSink, Store, StoreError, blocking};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
 /// Number of pages that are read and decomposed concurrently, before they are applied.
@@ -60,7 +61,7 @@ impl ChangeSink for RegisterSink {
 pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, StartError> {
     let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
     let folder = config.store.folder(data_dir);
-    private_folder(&folder)?;
+    folders::make_all(&folder).map_err(|error| StartError::Folder(format!("`{}`: {error}", folder.display())))?;
     let store = Arc::new(opened(move || SledStore::open(&folder, options)).await?);
     let checkpoints = checkpoint_folder(data_dir);
     let recovered = match &checkpoints {
@@ -103,8 +104,7 @@ pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
 pub(super) async fn opened<T: Send + 'static>(
     open: impl FnOnce() -> Result<T, OpenError> + Send + 'static,
 ) -> Result<T, StartError> {
-    let opened = tokio::task::spawn_blocking(open).await.map_err(|error| StartError::Store(error.to_string()))?;
-    opened.map_err(|error| match error {
+    blocking(open).await.map_err(store_error)?.map_err(|error| match error {
         OpenError::Locked(_) => StartError::InUse(error.to_string()),
         OpenError::Newer { .. }
         | OpenError::BeforeFirstRelease(_)
@@ -113,6 +113,7 @@ pub(super) async fn opened<T: Send + 'static>(
         | OpenError::Incomplete(_)
         | OpenError::Lost { .. }
         | OpenError::Unfinished { .. }
+        | OpenError::NotCompared(_)
         | OpenError::NotFilled(_)
         | OpenError::WrittenSince { .. }
         | OpenError::Database { .. } => StartError::Store(error.to_string()),
@@ -157,13 +158,13 @@ async fn read_page<S: Store>(
     first: RecordId,
 ) -> Result<Option<(RecordId, PreparedRecords)>, StoreError> {
     let runtime = Handle::current();
-    let read = tokio::task::spawn_blocking(move || {
+    let read = blocking(move || {
         dedicate_thread();
         let ids: Vec<RecordId> = (first.0..).take(RECORDS_PER_PAGE).map(RecordId).collect();
         let records = runtime.block_on(store.records(kind, &ids))?;
         Ok(records.last().map(|last| (last.place().1, preparer.prepare(&records))))
     });
-    read.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    read.await?
 }
 
 async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {
@@ -253,7 +254,8 @@ async fn use_checkpoint<S: Store>(
     if let Some(reason) = not_of_this_history(mark, &file) {
         return Err(reason.to_owned());
     }
-    let loaded = tokio::task::spawn_blocking(move || file.load()).await.map_err(|error| error.to_string())?;
+    let loaded = tokio::task::spawn_blocking(move || file.load()).await;
+    let loaded = loaded.map_err(|error| TaskEnded::from(error).to_string())?;
     let columns = loaded.map_err(|reason| reason.to_string())?;
     let caught_up = match catches_up {
         CatchUp::Now => catch_up(&**store, &columns, sequence).await,

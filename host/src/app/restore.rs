@@ -5,9 +5,9 @@
 //! contains an unfinished restore. No server opens such a folder, so a partial register is never used. A database
 //! receives the complete register in one transaction.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -24,6 +24,7 @@ use daftar_auth::keys::KEY_FOLDER;
 use daftar_auth::secret_file::SecretFileError;
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_domain::error::causes;
+use daftar_domain::folders;
 use daftar_domain::verification::VerificationResult;
 pub use daftar_sandbox::RefusedPlugin;
 use daftar_sandbox::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
@@ -302,7 +303,6 @@ async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir
         // A server created its keys in the meantime.
         Err(RestoreError::KeysThere(home.join(KEY_FOLDER)))
     });
-    let put = put.and_then(|()| if new.is_empty() { Ok(()) } else { sync_folder(&home).map_err(not_written(&home)) });
     let finished = match put {
         Ok(()) => refill.finish().await.map(drop).map_err(|error| match error {
             StoreError::Failed(_) if is_database => RestoreError::Unconfirmed { folder: data_dir.to_owned(), error },
@@ -386,14 +386,13 @@ fn not_written(path: &Path) -> impl FnOnce(io::Error) -> RestoreError {
 /// Creates the folder with the marker of an unfinished restore.
 fn mark(data_dir: &Path) -> Result<(), RestoreError> {
     let write = || {
-        DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
+        folders::make_all(data_dir)?;
         let mut options = fs::OpenOptions::new();
         // A second process finds the marker and does nothing.
         let mut marker = options.create_new(true).write(true).mode(0o600).open(data_dir.join(MARKER))?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
         marker.sync_all()?;
-        sync_folder(data_dir)?;
-        fs::canonicalize(data_dir)?.parent().map_or(Ok(()), sync_folder)
+        folders::sync(data_dir)
     };
     write().map_err(not_written(data_dir))
 }
@@ -401,13 +400,8 @@ fn mark(data_dir: &Path) -> Result<(), RestoreError> {
 /// Deletes the marker: everything else is on disk.
 fn unmark(data_dir: &Path) -> Result<(), RestoreError> {
     let path = data_dir.join(MARKER);
-    sync_folder(data_dir).map_err(not_written(data_dir))?;
     fs::remove_file(&path).map_err(|source| RestoreError::StillMarked { path, source })?;
-    sync_folder(data_dir).map_err(not_written(data_dir))
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    folders::sync(data_dir).map_err(not_written(data_dir))
 }
 
 /// Returns true if a restore into that folder is unfinished.

@@ -14,6 +14,7 @@ use std::fs;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use self::connection::{Connections, Phase, TlsAcceptors};
 use self::connection_limiter::ConnectionLimits;
 use super::{App, AppState, PLUGINS_FOLDER, StartError};
 use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
+use daftar_domain::error::TaskEnded;
 
 /// Number of connections of an administrative listener: separate slots, which no other client can use.
 const ADMIN_CONNECTIONS_MAX: usize = 128;
@@ -42,6 +44,8 @@ const SLOW_PART: u32 = 30;
 /// Time limit for the task that installs engines to end when the server stops: a write may wait for a lock of the
 /// database.
 const ENGINES_END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for work that cannot be interrupted when a server is stopped during its start.
+pub const START_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay of the next attempt to install engines after a failure of the store.
 const ENGINES_AGAIN: Duration = Duration::from_secs(5);
 
@@ -190,7 +194,7 @@ async fn compile_engines(app: AppState, mut serving: watch::Receiver<Phase>) {
 async fn finish_engines(mut engines: JoinHandle<()>) {
     match tokio::time::timeout(ENGINES_END_TIMEOUT, &mut engines).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = %error, "the task that compiles engines failed"),
+        Ok(Err(error)) => tracing::warn!(error = %TaskEnded::from(error), "the task that compiles engines failed"),
         Err(_) => {
             tracing::warn!("the task that installs engines did not end in time; the next start installs them");
             engines.abort();
@@ -204,7 +208,7 @@ fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result
     match ended {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(StartError::Server(error.to_string())),
-        Err(error) => Err(StartError::Server(error.to_string())),
+        Err(error) => Err(StartError::Server(TaskEnded::from(error).to_string())),
     }
 }
 
@@ -277,6 +281,23 @@ pub fn shutdown_signal() -> impl Future<Output = ()> {
             () = heard(interrupted) => {}
             () = heard(terminated) => {}
         }
+    }
+}
+
+/// Runs the start of a server; returns `None` if `shutdown` completes before it. A start may be interrupted at any
+/// point: a killed process leaves the same.
+pub async fn unless_stopped<T>(
+    shutdown: Pin<&mut impl Future<Output = ()>>,
+    start: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        // A signal takes precedence over the end of the start.
+        biased;
+        () = shutdown => {
+            tracing::info!("the server was stopped before it had started");
+            None
+        }
+        started = start => Some(started),
     }
 }
 
@@ -358,5 +379,18 @@ impl Drop for Announcement {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(error = %error, "the file that says where the server is cannot be removed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_shutdown_interrupts_a_start() {
+        let mut stopped = std::pin::pin!(std::future::ready(()));
+        assert_eq!(unless_stopped(stopped.as_mut(), std::future::pending::<()>()).await, None);
+        let mut running = std::pin::pin!(std::future::pending());
+        assert_eq!(unless_stopped(running.as_mut(), std::future::ready(7)).await, Some(7));
     }
 }

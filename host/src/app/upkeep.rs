@@ -2,10 +2,11 @@
 //!
 //! A checkpoint is written shortly after a start without one, after many writes since the last one, and at shutdown.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use futures_util::future::OptionFuture;
+use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::{Interval, interval, interval_at};
@@ -14,6 +15,8 @@ use super::metrics::Metrics;
 use super::{AppState, StateParts};
 use daftar_domain::calendar;
 use daftar_domain::change::Sequence;
+use daftar_domain::context::Clock;
+use daftar_domain::error::TaskEnded;
 use daftar_index::checkpoint::CheckpointFolder;
 use daftar_index::{Columns, Image};
 use daftar_service::shared_index::{SharedIndex, Stamp};
@@ -31,6 +34,10 @@ const AGE_DUE: Duration = Duration::from_secs(3_600);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 /// The niceness of the thread that writes a checkpoint.
 const NICENESS: i32 = 10;
+/// Delay before a background task that panicked is started again. It doubles with each panic soon after a start.
+const AFTER_PANIC: Duration = Duration::from_secs(5);
+/// The longest such delay.
+const AFTER_PANIC_MAX: Duration = Duration::from_secs(600);
 /// Interval at which the limits drop idle entries.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval at which requests of past days are deleted.
@@ -44,39 +51,78 @@ const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval at which old audit entries are removed, in intervals of the rejection counters: every hour.
 const REMOVAL_INTERVALS: u64 = 240;
 
-/// Starts the background tasks of a server.
-pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<Arc<Checkpoints>>) -> AbortHandle {
-    let (registry, follower) = (app.registry.clone(), app.follower.clone());
-    let shared_index = registry.shared_index.clone();
-    let every = |period| Ticks { ticks: interval(period), app: app.downgrade() };
-    let limits = keep_limits(every(LIMITS_INTERVAL));
-    let requests = forget_requests(every(REQUESTS_INTERVAL));
-    let access = keep_access(every(ACCESS_INTERVAL));
-    let audit = keep_audit(every(COUNTS_INTERVAL));
-    let running = tokio::spawn(async move {
-        // The first search in a vocabulary would build its index while the client waits, so the indexes are built here.
-        let indexing = async {
-            let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&registry)).await;
-            if let Err(error) = indexed {
-                tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
-            }
-        };
-        let checkpoints = OptionFuture::from(checkpoints.as_ref().map(|checkpoints| checkpoints.maintain()));
-        let following = OptionFuture::from(follower.as_ref().map(|follower| follower.maintain()));
-        let shared_index = OptionFuture::from(shared_index.as_ref().map(|index| index.maintain()));
-        tokio::join!(
-            indexing,
-            metrics.maintain(),
-            limits,
-            requests,
-            access,
-            audit,
-            checkpoints,
-            following,
-            shared_index
-        );
-    });
-    running.abort_handle()
+/// Starts the background tasks of a server, each as a task of its own: none delays or ends another one.
+pub(super) fn start(
+    app: &AppState,
+    metrics: Arc<Metrics>,
+    checkpoints: Option<Arc<Checkpoints>>,
+) -> Arc<[AbortHandle]> {
+    let registry = app.registry.clone();
+    // The first search in a vocabulary would build its index while the client waits, so the indexes are built here.
+    let indexing = async move {
+        let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&registry)).await;
+        if let Err(error) = indexed.map_err(TaskEnded::from) {
+            tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
+        }
+    };
+    let mut tasks = vec![
+        tokio::spawn(indexing).abort_handle(),
+        maintained("metrics", app, metrics, |metrics| async move { metrics.maintain().await }),
+        periodic("limits", LIMITS_INTERVAL, app, keep_limits),
+        periodic("requests", REQUESTS_INTERVAL, app, forget_requests),
+        periodic("access", ACCESS_INTERVAL, app, keep_access),
+        periodic("audit", COUNTS_INTERVAL, app, keep_audit),
+    ];
+    if let Some(checkpoints) = checkpoints {
+        let maintain = |checkpoints: Arc<Checkpoints>| async move { checkpoints.maintain().await };
+        tasks.push(maintained("checkpoints", app, checkpoints, maintain));
+    }
+    if let Some(follower) = app.follower.clone() {
+        tasks.push(maintained("follower", app, follower, |follower| async move { follower.maintain().await }));
+    }
+    if let Some(index) = app.registry.shared_index.clone() {
+        tasks.push(maintained("shared_index", app, index, |index| async move { index.maintain().await }));
+    }
+    tasks.into()
+}
+
+/// Starts a task that runs periodically while the server exists.
+fn periodic<F: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    period: Duration,
+    app: &AppState,
+    task: impl Fn(Ticks) -> F + Send + Sync + 'static,
+) -> AbortHandle {
+    let (app, clock) = (app.downgrade(), Arc::clone(&app.clock));
+    let task = move || task(Ticks { ticks: interval(period), app: Weak::clone(&app) });
+    tokio::spawn(restarted(name, clock, task)).abort_handle()
+}
+
+/// Starts a task that maintains a value.
+fn maintained<T: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    app: &AppState,
+    value: Arc<T>,
+    task: impl Fn(Arc<T>) -> F + Send + Sync + 'static,
+) -> AbortHandle {
+    tokio::spawn(restarted(name, Arc::clone(&app.clock), move || task(Arc::clone(&value)))).abort_handle()
+}
+
+/// Runs a background task; logs a panic, and starts the task again after a pause.
+async fn restarted<F: Future<Output = ()>>(name: &'static str, clock: Arc<dyn Clock>, task: impl Fn() -> F) {
+    let mut pause = AFTER_PANIC;
+    for restarts in 1_u64.. {
+        let started = clock.elapsed();
+        if AssertUnwindSafe(task()).catch_unwind().await.is_ok() {
+            return;
+        }
+        if clock.elapsed().saturating_sub(started) > pause {
+            pause = AFTER_PANIC;
+        }
+        tracing::error!(task = name, restarts, "a background task panicked and is started again");
+        clock.sleep(pause).await;
+        pause = pause.saturating_mul(2).min(AFTER_PANIC_MAX);
+    }
 }
 
 /// Wakes a task periodically while the server exists.
@@ -327,5 +373,52 @@ impl Checkpoints {
         thread.map_err(|error| error.to_string())?;
         let written = answered.await.map_err(|_| "its thread ended early".to_owned())?;
         written.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{BoxFuture, ready};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// A clock that advances only while a task sleeps.
+    #[derive(Default)]
+    struct PausedClock(Mutex<Duration>);
+
+    impl Clock for PausedClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+
+        fn elapsed(&self) -> Duration {
+            *self.0.lock().unwrap()
+        }
+
+        fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+            *self.0.lock().unwrap() += time;
+            Box::pin(ready(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_started_again_after_longer_pauses_until_it_ends() {
+        let (clock, starts) = (&Arc::new(PausedClock::default()), &Mutex::new(Vec::new()));
+        let task = || async move {
+            let start = {
+                let mut starts = starts.lock().unwrap();
+                starts.push(clock.elapsed().as_secs());
+                starts.len()
+            };
+            if start == 10 {
+                clock.sleep(AFTER_PANIC_MAX + AFTER_PANIC).await;
+            }
+            assert!(start == 12, "on purpose");
+        };
+        restarted("test", Arc::clone(clock) as Arc<dyn Clock>, task).await;
+        // The tenth run lasts 605 seconds, so that the pause is the first one again.
+        let expected = [0, 5, 15, 35, 75, 155, 315, 635, 1_235, 1_835, 2_445, 2_455];
+        assert_eq!(*starts.lock().unwrap(), expected);
     }
 }

@@ -115,7 +115,7 @@ async fn verify_checkpoint(
         return report(&events, name, reason, Remedy::RemoveFile).await;
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await;
-    let columns = match loaded.map_err(|error| AppError::Internal(error.into()))? {
+    let columns = match loaded.map_err(AppError::of_task)? {
         Ok(columns) => Arc::new(columns),
         Err(reason) => return report(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
     };

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
-use crate::app::packs::folder_of;
+use crate::app::packs::{folder_of, persist};
 use crate::app::plugin_files::PrivateKey;
 use daftar_domain::config::Config;
 use daftar_domain::plugin_key::PluginKey;
@@ -99,21 +99,15 @@ fn make(
     key: Option<&PrivateKey>,
     temporary: Option<NamedTempFile>,
 ) -> Result<Contents, CliError> {
-    let failed = |error: io::Error| cannot_write(&args.file, &error);
     let path = if args.without_keys { "/backup?keys=false" } else { "/backup" };
     let from = BufReader::new(admin.download("POST", path, Payload::default())?);
     let Some(mut temporary) = temporary else { return copy(global, args, key, from, io::stdout().lock()) };
     let contents = copy(global, args, key, from, temporary.as_file_mut())?;
-    temporary.as_file().sync_all().map_err(failed)?;
-    if args.force {
-        temporary.persist(&args.file).map_err(|refused| failed(refused.error))?;
-    } else {
-        temporary.persist_noclobber(&args.file).map_err(|refused| match refused.error.kind() {
-            io::ErrorKind::AlreadyExists => taken(&args.file),
-            _ => failed(refused.error),
-        })?;
-    }
-    File::open(folder_of(&args.file)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    let named = persist(temporary, &args.file, args.force);
+    named.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => taken(&args.file),
+        _ => cannot_write(&args.file, &error),
+    })?;
     Ok(contents)
 }
 

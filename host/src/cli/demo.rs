@@ -10,15 +10,16 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::{CliError, GlobalArgs, output};
-use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
+use crate::app::serve::{Listeners, START_END_TIMEOUT, default_plugins_dir, serve, shutdown_signal, unless_stopped};
 use crate::app::{App, AppOptions, AppState};
 use crate::telemetry;
 use daftar_domain::client::{ClientId, ClientName, RateLimit};
 use daftar_domain::code::CodeUri;
 use daftar_domain::config::{Config, LogLevel};
+use daftar_domain::error::TaskEnded;
 use daftar_domain::extension::Extension;
 use daftar_domain::field::FieldSet;
 use daftar_domain::grant::Grants;
@@ -64,7 +65,10 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         CliError::output(format_args!("cannot make a temporary folder: {error}; name another place in TMPDIR"))
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-    runtime.block_on(async {
+    let mut is_stopped_early = false;
+    let served = runtime.block_on(async {
+        // First, as in `daftar serve`: until then SIGTERM is lost if this is the first process of a container.
+        let mut shutdown = std::pin::pin!(shutdown_signal());
         let listeners = bind(&mut config)?;
         let url = listeners.public_url(&config.server);
         let say = |text: String| {
@@ -76,14 +80,22 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         let plugins_dir = args.plugins.or_else(default_plugins_dir);
         let data_dir = folder.path().join("data");
         let options = AppOptions { public_url: Some(url.clone()), plugins_dir, ..global.app_options(data_dir.clone()) };
-        let app = App::open(config, options).await?;
-        let started = Instant::now();
-        let households = fill(&app).await?;
-        let took = started.elapsed().as_secs_f64();
-        say(format!(
-            "wrote {PEOPLE} sample people in {households} households in {took:.1} s, each on disk before the next step"
-        ));
-        let (id, secret) = register_client(&app).await?;
+        let starting = async {
+            let app = App::open(config, options).await?;
+            let started = Instant::now();
+            let households = fill(&app).await?;
+            let took = started.elapsed().as_secs_f64();
+            say(format!(
+                "wrote {PEOPLE} sample people in {households} households in {took:.1} s, each on disk before the next step"
+            ));
+            let (id, secret) = register_client(&app).await?;
+            Ok::<_, CliError>((app, households, id, secret))
+        };
+        let Some(started) = unless_stopped(shutdown.as_mut(), starting).await else {
+            is_stopped_early = true;
+            return Ok(());
+        };
+        let (app, households, id, secret) = started?;
         let guide = if global.json {
             json!({
                 "listening_on": url,
@@ -99,8 +111,17 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         } else {
             guide(&url, &data_dir, &id, secret.expose_secret())
         };
-        serve(app, listeners, move || output::line(guide), None, shutdown_signal()).await.map_err(CliError::from)
-    })
+        serve(app, listeners, move || output::line(guide), None, shutdown).await.map_err(CliError::from)
+    });
+    if is_stopped_early {
+        runtime.shutdown_timeout(START_END_TIMEOUT);
+    } else {
+        drop(runtime);
+    }
+    // Its error names the folder.
+    served.and(folder.close().map_err(|error| {
+        CliError::output(format_args!("cannot remove the folder of the demo, which has keys: {error}; remove it"))
+    }))
 }
 
 /// Binds the configured port, or any free port if it is in use.
@@ -125,16 +146,21 @@ async fn fill(app: &AppState) -> Result<usize, CliError> {
         if writers.len() == WRITERS
             && let Some(finished) = writers.join_next().await
         {
-            progress.inc(finished.map_err(CliError::failed)??);
+            progress.inc(written(finished)?);
         }
         let app = app.clone();
         writers.spawn(async move { write_household(&app, household).await });
     }
     while let Some(finished) = writers.join_next().await {
-        progress.inc(finished.map_err(CliError::failed)??);
+        progress.inc(written(finished)?);
     }
     progress.finish_and_clear();
     Ok(count)
+}
+
+/// Returns the number of individuals that a task wrote.
+fn written(finished: Result<Result<u64, CliError>, JoinError>) -> Result<u64, CliError> {
+    finished.map_err(|error| CliError::failed(TaskEnded::from(error)))?
 }
 
 async fn write_household(app: &AppState, household: Household) -> Result<u64, CliError> {

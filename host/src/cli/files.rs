@@ -1,6 +1,5 @@
 //! Files that a command writes next to a named file.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::CliError;
-use crate::app::packs::{folder_of, write_file};
+use crate::app::packs::write_file;
 use daftar_domain::hexadecimal;
 
 /// Size of a read from the disk, in bytes.
@@ -26,8 +25,7 @@ pub fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 /// # Errors
 /// If the file cannot be written.
 pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
-    write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)?;
-    File::open(folder_of(path))?.sync_all()
+    write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)
 }
 
 /// Returns the contents of a file; none if the file does not exist.

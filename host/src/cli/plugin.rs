@@ -80,7 +80,7 @@ pub enum PluginCommand {
     Remove {
         /// The plugin's name
         name: String,
-        /// Also when records use its codes or programs name it
+        /// Also when records use its codes or programs name it, or it is not active and they cannot be counted
         #[arg(long)]
         force: bool,
     },

@@ -10,7 +10,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
-use crate::app::serve::{Listeners, RunningServer, default_plugins_dir, hangups, serve, shutdown_signal};
+use crate::app::serve::{
+    Listeners, RunningServer, START_END_TIMEOUT, default_plugins_dir, hangups, serve, shutdown_signal, unless_stopped,
+};
 use crate::app::{App, AppOptions, WorkerBounds, run_worker};
 use crate::telemetry;
 use daftar_api_types::problem::Problem;
@@ -28,9 +30,6 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     plugins: Option<PathBuf>,
 }
-
-/// Time for which a server that is stopped during its start waits for work that cannot be interrupted.
-const START_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the command until a shutdown signal.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
@@ -64,17 +63,11 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
             compiles_engines_later: true,
             ..global.app_options(global.data_dir.clone())
         };
-        // A start may be interrupted at any point: a killed process leaves the same.
-        let app = tokio::select! {
-            // Polled first: this registers the signals.
-            biased;
-            () = shutdown.as_mut() => {
-                tracing::info!("the server was stopped before it had started");
-                is_stopped_early = true;
-                return Ok(());
-            }
-            opened = App::open(config, options) => opened?,
+        let Some(opened) = unless_stopped(shutdown.as_mut(), App::open(config, options)).await else {
+            is_stopped_early = true;
+            return Ok(());
         };
+        let app = opened?;
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
         } else {

@@ -82,6 +82,19 @@ fn the_demo_prints_access_data_in_one_line() {
     assert_eq!(finished.stdout, "", "nothing else is said");
 }
 
+#[test]
+fn a_demo_ends_when_it_is_stopped_during_its_start() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(artifacts::program());
+    demo.args(["demo", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());
+    demo.env("TMPDIR", temporary.path()).stdin(Stdio::null());
+    let mut server = Server::begin(demo);
+    assert_eq!(server.next_line().as_deref(), Some("daftar demo: loading the plugins"));
+    // Without a handler the signal would end the process with an error.
+    let finished = server.stop().expect_success();
+    assert!(!finished.stdout.contains("listening on"), "{}", finished.stdout);
+}
+
 /// The scopes in the table of `host/docs/WORKBENCH.md`.
 fn workbench_scopes() -> Vec<&'static str> {
     let page = include_str!("../../../host/docs/WORKBENCH.md");

@@ -165,7 +165,12 @@ fn a_folder_without_a_register_is_reported_and_not_created() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     expect(&file, &["client", "create", "--name", "x"], OUTPUT, &["the data folder cannot be used", "file"]);
-    expect(&file, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], OUTPUT, &["file"]);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    expect(&file, &serve, OUTPUT, &["file"]);
+    let (config, store) = (folder.path().join("daftar.toml"), file.join("store").display().to_string());
+    std::fs::write(&config, format!("[store]\npath = '{store}'\n")).unwrap();
+    let arguments = [&serve[..], &["--config", config.to_str().unwrap()]].concat();
+    expect(&nowhere, &arguments, OUTPUT, &["the data folder cannot be used", &store]);
 }
 
 #[test]

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 
 use super::directory::{Claimed, ClientDirectory};
-use super::keys::TokenKeys;
+use super::key_ring::KeyRing;
 use super::oauth_error::{OAuthError, OAuthErrorCode};
 use super::secret::SecretHasher;
 use super::token;
 use super::token_request::TokenRequest;
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::config::TokenConfig;
-use daftar_domain::context::IdSource;
+use daftar_domain::context::{Clock, IdSource};
 use daftar_domain::scope::{Scope, ScopeSet};
 
 /// The most scopes in a request: more than exist.
@@ -30,8 +30,8 @@ pub struct TokenIssuer<'a> {
     pub directory: &'a ClientDirectory,
     /// The hasher of the client secrets.
     pub hasher: &'a SecretHasher,
-    /// The signing keys.
-    pub keys: Arc<TokenKeys>,
+    /// The signing keys, of which the active ones at the time of issue are used.
+    pub keys: &'a KeyRing,
     /// Issuer, audience and lifetime.
     pub config: &'a TokenConfig,
     /// The source of token ids.
@@ -54,6 +54,30 @@ pub struct IssuedResponse {
 }
 
 impl TokenIssuer<'_> {
+    /// Issues a token as [`Self::issue`], after `refresh` has read changes of clients by other servers. The token is
+    /// dated before that, so that a change that was not read rejects it. If a change that was read rejects it too, for
+    /// example because the client was enabled again during the request, the token is issued once more.
+    ///
+    /// # Errors
+    /// The error of `refresh`; within the result, the errors of [`Self::issue`].
+    pub async fn issue_refreshed<E, F: Future<Output = Result<(), E>>>(
+        &self,
+        request: &TokenRequest,
+        clock: &dyn Clock,
+        refresh: impl Fn() -> F,
+    ) -> Result<Result<IssuedResponse, OAuthError>, E> {
+        let now = clock.now();
+        refresh().await?;
+        let issued = self.issue(request, now);
+        let not_before = issued.as_ref().ok().and_then(|issued| issued.client.not_before);
+        if not_before.is_none_or(|not_before| not_before < now) {
+            return Ok(issued);
+        }
+        let now = clock.now();
+        refresh().await?;
+        Ok(self.issue(request, now))
+    }
+
     /// Checks the client and its secret and issues a token.
     ///
     /// # Errors
@@ -62,7 +86,7 @@ impl TokenIssuer<'_> {
     pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedResponse, OAuthError> {
         let client = self.authenticate(request, now)?;
         let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
-        let token = token::issue(&self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
+        let token = token::issue(&self.keys.load(), self.config, &client.id, &scope, self.ids.next_id(), now)
             .map_err(|error| OAuthError::new(OAuthErrorCode::ServerError, &error.to_string()))?;
         Ok(IssuedResponse {
             access_token: token.text,
@@ -105,28 +129,40 @@ fn granted(requested: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuth
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    use futures_util::FutureExt as _;
+    use jiff::SignedDuration;
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::authenticate::authenticate;
     use crate::fixtures::{Fixture, at, scopes};
     use crate::secret::{CLIENT_SECRET_BYTES_MAX, work};
     use daftar_domain::client::ClientStatus;
-    use daftar_domain::context::RandomIds;
+    use daftar_domain::context::{FakeClock, RandomIds};
 
-    fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedResponse, OAuthError> {
-        let issuer = TokenIssuer {
+    fn issuer(fixture: &Fixture) -> TokenIssuer<'_> {
+        TokenIssuer {
             directory: &fixture.directory,
             hasher: &fixture.hasher,
-            keys: Arc::clone(&fixture.keys),
+            keys: &fixture.ring,
             config: &fixture.config,
             ids: &RandomIds,
-        };
-        let request = TokenRequest {
+        }
+    }
+
+    fn request(id: &str, secret: &str, scope: Option<&str>) -> TokenRequest {
+        TokenRequest {
             client_id: id.to_owned(),
             client_secret: SecretString::from(secret),
             scope: scope.map(str::to_owned),
-        };
-        issuer.issue(&request, at(5))
+        }
+    }
+
+    fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedResponse, OAuthError> {
+        issuer(fixture).issue(&request(id, secret, scope), at(5))
     }
 
     fn fixture(grants: &str) -> Fixture {
@@ -154,6 +190,43 @@ mod tests {
             assert_eq!((token.client_id, token.scopes), (response.client.id.clone(), response.scope));
             assert_eq!(token.id, response.token_id);
         }
+    }
+
+    #[test]
+    fn a_client_that_is_enabled_during_the_request_gets_a_valid_token() {
+        let fixture = fixture("");
+        fixture.put_client("c", |client| client.status = ClientStatus::Disabled);
+        let (clock, refreshes) = (FakeClock::new(at(5)), Cell::new(0));
+        // Another server enables the client after the request has begun.
+        let refresh = async || {
+            clock.advance(SignedDuration::from_secs(1));
+            if refreshes.replace(refreshes.get() + 1) == 0 {
+                fixture.put_client("c", |client| client.not_before = Some(clock.now()));
+            }
+            clock.advance(SignedDuration::from_secs(1));
+            Ok::<_, Infallible>(())
+        };
+        let (issuer, request) = (issuer(&fixture), request("c", "c-secret", None));
+        let issued = issuer.issue_refreshed(&request, &clock, refresh).now_or_never();
+        let issued = issued.unwrap().unwrap().unwrap();
+        let text = format!("Bearer {}", issued.access_token.expose_secret());
+        authenticate([text.as_bytes()], fixture.authenticator(), clock.now()).unwrap();
+        assert_eq!(refreshes.get(), 2);
+    }
+
+    #[test]
+    fn a_key_that_is_rotated_during_the_request_signs_the_token() {
+        let fixture = fixture("");
+        let refresh = async || {
+            let rotation = fixture.ring.prepare(None, at(5)).unwrap();
+            fixture.ring.carry_out(rotation, at(5)).unwrap();
+            Ok::<_, Infallible>(())
+        };
+        let (issuer, request) = (issuer(&fixture), request("c", "c-secret", None));
+        let issued = issuer.issue_refreshed(&request, &FakeClock::new(at(5)), refresh).now_or_never();
+        let text = issued.unwrap().unwrap().unwrap().access_token;
+        let verify = |keys: &crate::TokenKeys| token::verify(text.expose_secret(), keys, &fixture.config, at(5));
+        assert!(verify(&fixture.ring.load()).is_ok() && verify(&fixture.keys).is_err());
     }
 
     #[test]

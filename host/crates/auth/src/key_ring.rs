@@ -7,9 +7,11 @@
 //! **Invariant:** the signing key is on disk before it signs; a key dropped from disk is no longer accepted.
 //!
 //! **Invariant:** a token key is retained until the last token that it signed has expired, independent of the lifetime
-//! in the present configuration: its longest token lifetime is stored with it before it signs the first token. For a
-//! key that another process with a shorter lifetime generated, it is stored as soon as the process has the common lock
-//! (see [`SigningKeyRing::raise_lifetime`]). A decision key is retained forever.
+//! in the present configuration: its longest token lifetime is stored with it, and its tokens live no longer. The longer
+//! lifetime of this process is stored by [`SigningKeyRing::raise_lifetime`]. A decision key is retained forever.
+//!
+//! **Invariant:** a key file that exists is replaced only by a process with the lock that the processes with this key
+//! folder share: without it, the key of a concurrent rotation could be lost.
 //!
 //! **Invariant:** changes are sequential; everything here but [`SigningKeyRing::load`] does blocking file I/O and must
 //! run on a blocking thread.
@@ -130,7 +132,7 @@ pub struct SigningKeyRing<M> {
 
 impl KeyRing {
     /// Reads the token signing keys of a data folder, and creates the first one if there is none. Tokens are valid for
-    /// `lifetime_s`.
+    /// `lifetime_s`; the caller stores that with an existing key by [`Self::raise_lifetime`].
     ///
     /// # Errors
     /// If the key file cannot be read or written, or is not safe to use.
@@ -161,11 +163,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         secret_file::prepare_folder(&folder)?;
         secret_file::remove_unfinished(&folder)?;
         let path = folder.join(M::FILE);
-        let mut stored = key_file::load_or_create(&path, lifetime_s, now)?;
-        if raise(&mut stored, lifetime_s) {
-            // Stored before the key signs the first of these tokens.
-            key_file::replace(&path, &stored)?;
-        }
+        let stored = key_file::load_or_create(&path, lifetime_s, now)?;
         let active = ArcSwap::from_pointee(keys_of(&path, &stored)?);
         // No stamp, so that the first reload reads a file that was replaced since.
         Ok(Self { path, lifetime_s, active, changing: Mutex::default() })
@@ -203,16 +201,16 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         Ok(is_new)
     }
 
-    /// Returns true if the lifetime of the tokens signed here is longer than the one stored with the current key:
-    /// another process generated it. [`Self::raise_lifetime`] stores the longer one.
+    /// Returns true if the configured lifetime of tokens is longer than the one stored with the current key: another
+    /// process generated it, or the configuration was changed. [`Self::raise_lifetime`] stores the longer one.
     #[must_use]
     pub fn must_raise_lifetime(&self) -> bool {
         let stored_s = self.load().current().lifetime_s();
         self.lifetime_s.is_some_and(|lifetime_s| stored_s < lifetime_s)
     }
 
-    /// Stores the lifetime of the tokens signed here with the current key, unless a longer one is stored. The caller
-    /// must have the lock that the processes with this key folder share.
+    /// Stores the configured lifetime of tokens with the current key, unless a longer one is stored. The caller must have
+    /// the lock that the processes with this key folder share.
     ///
     /// # Errors
     /// If the file cannot be read or written, or its keys are invalid: the shorter lifetime stays stored.

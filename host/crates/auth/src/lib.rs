@@ -9,7 +9,7 @@
 //!
 //! **Invariant:** secrets and keys have types that do not print themselves, and are compared in constant time.
 //!
-//! **Invariant:** the time is always the `now` parameter, never the machine's clock.
+//! **Invariant:** the time is the `now` parameter, or that of a `Clock`, never the machine's clock.
 
 pub mod admin_token;
 pub mod authenticate;

@@ -3,14 +3,16 @@
 //! **Invariant:** a file or folder that other users may read is rejected, never silently repaired: its content may be
 //! known already.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
+
+use daftar_domain::folders;
 
 /// The biggest secret file that is read.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -75,20 +77,17 @@ fn how_to_fix(path: &Path, right: &str) -> String {
     )
 }
 
-/// Creates a folder if it is missing, and checks that it is private to its owner.
+/// Creates a folder if it is missing, and checks that it is private to its owner. Its name and the names in it are on
+/// disk when this returns.
 ///
 /// # Errors
 /// If it cannot be created, is not a folder, or other users may read it.
 pub fn prepare_folder(path: &Path) -> Result<(), SecretFileError> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(SecretFileError::io("create the folder", path, error)),
-    }
-    let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("inspect", path, error))?;
-    if !metadata.is_dir() {
+    if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
         return Err(SecretFileError::NotAFolder(path.to_owned()));
     }
+    folders::make(path).map_err(|error| SecretFileError::io("create the folder", path, error))?;
+    let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("inspect", path, error))?;
     check_private(path, metadata.permissions().mode(), "700")
 }
 
@@ -178,9 +177,7 @@ fn write_temporary(path: &Path, content: &SecretString) -> Result<tempfile::Name
 /// Makes a rename durable: the folder entry is on disk only after this.
 fn sync_folder(path: &Path) -> Result<(), SecretFileError> {
     let folder = folder_of(path);
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(|error| SecretFileError::io("write to disk", folder, error))
+    folders::sync(folder).map_err(|error| SecretFileError::io("write to disk", folder, error))
 }
 
 /// Returns the folder of a file or folder.

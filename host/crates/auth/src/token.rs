@@ -123,7 +123,7 @@ struct ReadHeader {
     kid: Option<String>,
 }
 
-/// Signs a token for a client with the current key.
+/// Signs a token for a client with the current key, which is retained for at least the lifetime of the token.
 ///
 /// # Errors
 /// If the signing library fails: a defect that a client cannot cause.
@@ -136,6 +136,7 @@ pub fn issue(
     now: Timestamp,
 ) -> Result<IssuedToken, jsonwebtoken::errors::Error> {
     let key = keys.current();
+    let expires_in_s = config.lifetime_s.min(key.lifetime_s());
     let mut header = Header::new(Algorithm::HS256);
     header.typ = Some(TOKEN_TYPE.to_owned());
     header.kid = Some(key.id().to_owned());
@@ -146,7 +147,7 @@ pub fn issue(
         sub: client_id.to_string(),
         client_id: client_id.to_string(),
         aud: config.audience.clone(),
-        exp: iat.saturating_add(i64::try_from(config.lifetime_s).unwrap_or(i64::MAX)),
+        exp: iat.saturating_add(i64::try_from(expires_in_s).unwrap_or(i64::MAX)),
         iat,
         iat_us: Some(issued_us),
         nbf: None,
@@ -154,7 +155,7 @@ pub fn issue(
         scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
     };
     let text = jsonwebtoken::encode(&header, &claims, &key.material.encoding)?;
-    Ok(IssuedToken { text: SecretString::from(text), id, expires_in_s: config.lifetime_s })
+    Ok(IssuedToken { text: SecretString::from(text), id, expires_in_s })
 }
 
 /// Verifies a token: size, signature, then `iss`, `aud`, `exp` (no leeway), `iat` and `nbf` (nothing in the future).

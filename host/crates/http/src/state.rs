@@ -176,7 +176,7 @@ impl StateParts {
         TokenIssuer {
             directory: &self.clients.directory,
             hasher: &self.clients.hasher,
-            keys: Arc::clone(&self.token_keys.load()),
+            keys: &self.token_keys,
             config: &self.config.token,
             ids: &*self.ids,
         }

@@ -176,8 +176,9 @@ impl SharedIndex {
         }
     }
 
-    /// Applies writes until it is dropped.
+    /// Applies writes until it is dropped. If it is called again after a panic, it reads all records again.
     pub async fn maintain(&self) {
+        let _discards = DiscardAfterPanic(self);
         loop {
             let synced = self.sync().await;
             let had_failed = std::mem::replace(&mut self.state().has_failed, synced.is_err());
@@ -420,6 +421,18 @@ impl SharedIndex {
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change leaves it valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Discards the in-memory register if a panic interrupts its update: it may contain a part of a write.
+struct DiscardAfterPanic<'i>(&'i SharedIndex);
+
+impl Drop for DiscardAfterPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut state = self.0.state();
+            (state.history, state.is_usable) = (None, false);
+        }
     }
 }
 

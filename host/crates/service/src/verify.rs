@@ -19,10 +19,10 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
 use daftar_index::{Columns, Snapshot};
-use daftar_store::StoreError;
 use daftar_store::archive::Archive;
 pub use daftar_store::verify::Pace;
-use daftar_store::verify::{RawValues, blocking, readable_records, records_at_rest};
+use daftar_store::verify::{RawValues, readable_records, records_at_rest};
+use daftar_store::{StoreError, blocking};
 
 /// Number of records per batch of the comparison with the in-memory register.
 const PAGE_RECORDS: usize = 1_024;

@@ -14,7 +14,7 @@ use daftar_service::backup::TARGET as BACKUP;
 use daftar_service::follow::ClockDifference;
 use daftar_service::plugin::InstalledPlugin;
 use daftar_service::program::broken_rules;
-use daftar_store::shared::OtherReaders;
+use daftar_store::shared::{OtherReaders, ReportViews};
 
 /// Maximum number of clients that a message names.
 const NAMED_MAX: usize = 20;
@@ -41,7 +41,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     };
     let data_dir = data_dir.display().to_string();
     let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
-    let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
+    let mut checks = looked.map_err(AppError::of_task)?;
     checks.push(match app.readiness() {
         Ok(degraded) if degraded.is_empty() => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
         Ok(degraded) => {
@@ -59,6 +59,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     checks.extend(app.clock_difference().map(clocks));
     if let Some(follower) = &app.follower {
         checks.push(readers(&follower.other_readers().await?));
+        checks.push(views(&follower.report_views().await?));
     }
     if app.transport.usage().certificate_is_stale {
         let message = "the files hold another certificate than the one in use, and it cannot be used";
@@ -73,8 +74,9 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
             continue;
         }
         let message = format!("the plugin `{}` is installed and not active: {}", unloaded.name, unloaded.reason);
+        // Without `--force` it is rejected: uses of a vocabulary that is not loaded cannot be counted.
         let remedy = format!(
-            "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
+            "install a version that goes with the others, or `daftar plugin remove {} --force --data-dir {data_dir}`",
             unloaded.name
         );
         checks.push(Check::problem(CheckArea::Plugins, "active", message, remedy));
@@ -207,7 +209,7 @@ fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     if !of_tables.is_empty() {
         let message =
             format!("other roles may read or change the tables of the register: {}; {past}", listed(of_tables));
-        let remedy = "take the rights away, `REVOKE ALL ON ALL TABLES IN SCHEMA daftar FROM …`; people who report get `daftar_reader` (host/docs/POSTGRESQL.md)";
+        let remedy = "take the rights away, `REVOKE ALL ON ALL TABLES IN SCHEMA daftar FROM …`, or the membership in a role that has them; people who report get `daftar_reader` (host/docs/POSTGRESQL.md)";
         return Check::warning(area, name, message, remedy);
     }
     if of_reports.is_empty() {
@@ -215,6 +217,26 @@ fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
     }
     let message = format!("other roles may read the schema `reporting`: {}; {past}", listed(of_reports));
     Check::ok(area, name, message)
+}
+
+/// Checks the views for reports by SQL.
+fn views(state: &ReportViews) -> Check {
+    let (area, name) = (CheckArea::Database, "views");
+    let message = match state {
+        ReportViews::Current => {
+            return Check::ok(area, name, "the views of the schema `reporting` are those of this release, or of a newer one");
+        }
+        ReportViews::Outdated => {
+            "the views of the schema `reporting` are those of another release: reports by SQL lack the changes of this one"
+                .to_owned()
+        }
+        ReportViews::Missing(names) => {
+            let named: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("the schema `reporting` lacks views or functions for reports by SQL: {}", named.join(", "))
+        }
+    };
+    let remedy = "`daftar migrate prepare --url-file FILE`, with the URL of the role that owns the tables (host/docs/POSTGRESQL.md)";
+    Check::warning(area, name, message, remedy)
 }
 
 /// Checks a plugin; empty without findings.

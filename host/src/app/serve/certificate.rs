@@ -27,6 +27,7 @@ use crate::app::StartError;
 use daftar_auth::secret_file::FileStamp;
 use daftar_domain::config::TlsConfig;
 use daftar_domain::context::Clock;
+use daftar_domain::error::TaskEnded;
 use daftar_http::transport::Transport;
 
 /// Maximum size of a file that is read.
@@ -120,6 +121,7 @@ impl CertificateKeeper {
             match tokio::task::spawn_blocking(move || keeper.look(last, is_requested)).await {
                 Ok(watch) => last = watch,
                 Err(error) => {
+                    let error = TaskEnded::from(error);
                     tracing::error!(error = %error, "the certificate is no longer checked for changes");
                     return;
                 }

@@ -159,14 +159,25 @@ fn an_overlap_shorter_than_the_life_of_a_token_is_rejected() {
 fn a_longer_earlier_lifetime_is_respected() {
     let folder = tempfile::tempdir().unwrap();
     drop(KeyRing::load_or_create(folder.path(), 60, at(0)).unwrap());
-    drop(KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap());
+    KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap().raise_lifetime().unwrap();
     let shorter = KeyRing::load_or_create(folder.path(), 60, at(2)).unwrap();
     assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), Some(at(3 + 7 * DAY + MARGIN)));
     rotate(&shorter, 3);
     assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs no longer-lived tokens");
+}
+
+#[test]
+fn a_start_replaces_no_key_file_and_tokens_live_no_longer_than_their_key_is_retained() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(KeyRing::load_or_create(folder.path(), 60, at(0)).unwrap());
     let written = FileStamp::of(&file(&folder));
-    drop(KeyRing::load_or_create(folder.path(), 60, at(4)).unwrap());
-    assert_eq!(FileStamp::of(&file(&folder)), written, "an equal lifetime is recorded already");
+    let longer = ring(&folder, 1);
+    assert_eq!(FileStamp::of(&file(&folder)), written, "another server may be rotating keys");
+    assert!(longer.must_raise_lifetime());
+    let lives_until = |second| fault(&longer, &signed(&longer, 10), 10 + second - 1).is_none();
+    assert!(lives_until(60) && !lives_until(61));
+    longer.raise_lifetime().unwrap();
+    assert!(lives_until(DAY) && !lives_until(DAY + 1));
 }
 
 #[test]
@@ -174,6 +185,7 @@ fn a_longer_lifetime_of_another_process_is_respected() {
     let folder = tempfile::tempdir().unwrap();
     let shorter = ring(&folder, 0);
     let longer = KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap();
+    longer.raise_lifetime().unwrap();
     assert!(shorter.reload().unwrap() && !shorter.must_raise_lifetime());
     assert_eq!(shorter.prepare(None, at(2)).unwrap().accepted_until(), Some(at(2 + 7 * DAY + MARGIN)));
     rotate(&shorter, 2);

@@ -170,7 +170,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Bucket<K> {
             Ok::<_, Cause>(())
         };
         let reserved = tokio::spawn(reserving.in_current_span()).await;
-        reserved.map_err(|error| AppError::Internal(error.into()))?.map_err(AppError::Unavailable)
+        reserved.map_err(AppError::of_task)?.map_err(AppError::Unavailable)
     }
 
     /// Returns the number of keys in memory.

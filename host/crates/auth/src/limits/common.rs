@@ -156,7 +156,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
                 Ok::<_, Cause>((turn, given))
             }
         };
-        let taken = tokio::spawn(taking.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?;
+        let taken = tokio::spawn(taking.in_current_span()).await.map_err(AppError::of_task)?;
         let (turn, given) = taken.map_err(AppError::Unavailable)?;
         let now = moment();
         let refused = shard.with(

@@ -3,6 +3,7 @@
 //! A disk write for each call would be too expensive, so calls are reserved in blocks: the count on disk is ahead of
 //! the calls by up to a block. After a restart the count on disk is taken as used, so it is too high by the unused
 //! reservation: at most 15 calls, or one in ten thousand of the limit if that is more; none if the limit is below 20.
+//! It is one more if the call for which the block was reserved is rejected by the minute.
 //!
 //! **Invariant:** calls allowed ≤ count on disk, always.
 

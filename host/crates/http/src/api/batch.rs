@@ -167,14 +167,14 @@ async fn written_once(
     deadline: &Deadline,
 ) -> ApiResult<Answered> {
     let ctx = &caller.context;
-    let mut overtaken_by_others = None;
+    let (mut overtaken_by_others, mut lock) = (None, None);
     for _ in 0..ATTEMPTS_MAX {
         if let Some(earlier) = once.earlier(part) {
             let done = earlier.responses.first().copied().map(DoneBefore);
             let done = done.ok_or_else(|| AppError::internal("an entry is stored without its response"))?;
             return InnerRouter::on(app).send(caller, entry, Some(done), None, deadline).await;
         }
-        let transaction = Transaction::begin(&app.registry);
+        let mut transaction = Transaction::begin(&app.registry, lock.take());
         let router = InnerRouter::on(&app.with_registry(transaction.registry()));
         let answered = router.send(caller, entry, None, Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
@@ -191,9 +191,9 @@ async fn written_once(
                 transaction.record_entries().await?;
                 return Ok(answered);
             }
-            Err(CommitError::Overtaken) => {
+            Err(CommitError::Overtaken(of_numbers)) => {
                 once.is_done_concurrently(ctx, &*app.registry.store, part).await?;
-                overtaken_by_others = Some(transaction);
+                (overtaken_by_others, lock) = (Some(transaction), of_numbers);
             }
             Err(CommitError::Failed(error)) => {
                 let failed = failed(caller, error);

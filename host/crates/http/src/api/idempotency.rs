@@ -79,6 +79,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     let bytes = Bytes::from(bytes);
     let named = NamedRequest { key, digest: digest_of(endpoint, &parts, &bytes), parts: 1 };
     let mut once = app.requests.begin(&ctx, &*app.registry.store, named).await?;
+    let mut lock = None;
     for _ in 0..ATTEMPTS_MAX {
         ctx.trail.begin_again();
         if let Some(earlier) = once.earlier(0) {
@@ -86,7 +87,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
             response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
             return Ok(response);
         }
-        let transaction = Transaction::begin(&app.registry);
+        let mut transaction = Transaction::begin(&app.registry, lock.take());
         transaction.begin_entry(0);
         let request = unmatched(&parts, &bytes);
         let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).response(request).await;
@@ -103,7 +104,8 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
                 once.note();
                 return Ok(response);
             }
-            Err(CommitError::Overtaken) => {
+            Err(CommitError::Overtaken(of_numbers)) => {
+                lock = of_numbers;
                 transaction.abandon(&ctx, RollbackReason::Overtaken).await?;
                 once.is_done_concurrently(&ctx, &*app.registry.store, 0).await?;
             }

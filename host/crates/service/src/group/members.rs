@@ -140,12 +140,21 @@ async fn change_member_once(
             GroupRecord::shown(&present, &fields).find(&person)
         }
     };
+    let today = utc_day(ctx.now);
+    let is_present = |individual: RecordId| {
+        let mut members = before.details.members();
+        members.any(|member| member.individual == individual && member.still_active(today).is_some())
+    };
+    let find = || visibility::find(ctx, registry, RecordKind::Individual, change.individual());
     let found = match present {
+        None => find().await.map(|(individual, _)| individual),
+        // A present member may have the identifier now, and be shown by another one.
+        Some(former) if matches!(change, MemberChange::Remove { .. }) && !is_present(former) => match find().await {
+            Ok((holder, _)) if is_present(holder) => Ok(holder),
+            Ok(_) | Err(AppError::NotFound(_) | AppError::NotThere(_) | AppError::Ambiguous) => Ok(former),
+            Err(error) => Err(error),
+        },
         Some(member) => Ok(member),
-        None => {
-            let found = visibility::find(ctx, registry, RecordKind::Individual, change.individual()).await;
-            found.map(|(individual, _)| individual)
-        }
     };
     let individual = match found {
         Ok(individual) => individual,
@@ -154,7 +163,6 @@ async fn change_member_once(
         Err(error) => return Err(subjects::invalid("entity.reference", error)),
     };
     let generation = registry.vocabularies.current();
-    let today = utc_day(ctx.now);
     let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let held = Held::of::<GroupRecord>(&hidden.without(&before.details)).seen(&fields);
     let mut problems = Vec::new();

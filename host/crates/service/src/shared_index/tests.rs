@@ -15,6 +15,8 @@ use daftar_store::snapshot::{Partition, PartitionDependencies};
 struct Fake {
     register: Mutex<Register>,
     is_unavailable: AtomicBool,
+    /// True if reads of records panic.
+    panics: AtomicBool,
     /// Number of records read from it.
     read: AtomicUsize,
     heard: Notify,
@@ -114,6 +116,7 @@ impl ReadSnapshot for FakeSnapshot {
         if ids.iter().any(|id| self.register.unreadable.contains(&id.0)) {
             return Err(StoreError::Corrupt { what: "individual", reason: "it is damaged".to_owned() });
         }
+        assert!(!self.fake.panics.load(Ordering::Relaxed), "on purpose");
         self.fake.read.fetch_add(ids.len(), Ordering::Relaxed);
         Ok(ids.iter().map(|id| person(id.0)).collect())
     }
@@ -173,6 +176,24 @@ async fn a_search_sees_what_another_server_wrote_before_it() {
     following.abort();
     assert_eq!(read(&fake), 6, "only what was written was read");
     assert_eq!((index.usage().fallbacks, index.usage().rebuilds), (1, 1));
+}
+
+#[tokio::test]
+async fn memory_is_filled_again_after_a_panic() {
+    let fake = fake(3);
+    let index = index(&fake, Columns::default(), None);
+    index.sync().await.unwrap();
+    fake.write([4]);
+    fake.panics.store(true, Ordering::Relaxed);
+    let following = tokio::spawn({
+        let index = Arc::clone(&index);
+        async move { index.maintain().await }
+    });
+    assert!(following.await.unwrap_err().is_panic());
+    assert_eq!(people(&index).await, 1, "the tables of the database answer");
+    fake.panics.store(false, Ordering::Relaxed);
+    index.sync().await.unwrap();
+    assert_eq!((people(&index).await, index.usage().rebuilds), (4, 2));
 }
 
 #[tokio::test]

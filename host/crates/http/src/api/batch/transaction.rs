@@ -33,12 +33,13 @@ pub(super) async fn run(
     deadline: &Deadline,
 ) -> ApiResult {
     let order = order(&entries)?;
+    let mut lock = None;
     for _ in 0..ATTEMPTS_MAX {
         caller.context.trail.begin_again();
         if let Some(earlier) = once.as_ref().and_then(|once| once.earlier(0)) {
             return replayed(app, caller, &entries, earlier, deadline).await;
         }
-        let transaction = Transaction::begin(&app.registry);
+        let mut transaction = Transaction::begin(&app.registry, lock.take());
         let responses = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
             Ok(responses) => responses,
             Err(refusal) => {
@@ -56,7 +57,8 @@ pub(super) async fn run(
                     |answered: &Option<Answered>| answered.as_ref().map_or(200, |answered| answered.status.as_u16());
                 let reported =
                     responses.iter().enumerate().map(|(at, answered)| answer_of(&transaction, at, status(answered)));
-                transaction.commit_once(&caller.context, once.answered(&caller.context, 0, reported.collect())).await
+                let request = once.answered(&caller.context, 0, reported.collect());
+                transaction.commit_once(&caller.context, request).await
             }
         };
         match committed {
@@ -65,7 +67,8 @@ pub(super) async fn run(
                 transaction.record_entries().await?;
                 return written(app, &entries, &responses);
             }
-            Err(CommitError::Overtaken) => {
+            Err(CommitError::Overtaken(of_numbers)) => {
+                lock = of_numbers;
                 transaction.abandon(&caller.context, RollbackReason::Overtaken).await?;
                 is_done_concurrently(app, caller, &mut once).await?;
             }

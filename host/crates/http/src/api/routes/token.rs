@@ -52,13 +52,14 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
             return refuse(status(error.code), &error);
         }
     };
-    // No token for a client that another process disabled, nor for a secret that it replaced. The token is issued as of a
-    // time before the check, so that it ends with a change that the check does not see.
-    let now = app.clock.now();
-    if let Err(error) = app.be_current_for_sure().await {
-        return unavailable(error, "clients cannot be read, so no token is issued");
-    }
-    match app.token_issuer().issue(&request, now) {
+    // No token for a client that another process disabled, nor for a secret that it replaced.
+    let issuer = app.token_issuer();
+    let issued = issuer.issue_refreshed(&request, &*app.clock, || app.be_current_for_sure()).await;
+    let issued = match issued {
+        Ok(issued) => issued,
+        Err(error) => return unavailable(error, "clients cannot be read, so no token is issued"),
+    };
+    match issued {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),
             Err(error) => unavailable(error, "token not issued: its audit entry could not be written"),

@@ -116,7 +116,7 @@ async fn a_read_of_an_individual_and_its_groups_makes_one_lookup_of_the_store() 
     assert_eq!((expected.len(), &shown), (2, &Some(expected.clone())));
 
     // A transaction, whose writes are in no index, reads the record of the group, with the same result.
-    let transaction = Transaction::begin(&registry).registry();
+    let transaction = Transaction::begin(&registry, None).registry();
     let before = store.lookups();
     assert_eq!(groups_shown(&context(), &transaction, "urn:x:a|1").await, shown);
     assert_eq!(store.lookups() - before, 2);
