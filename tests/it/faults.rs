@@ -98,7 +98,7 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
 }
 
 /// A photo in base64 that no other person has: the store holds each once.
-fn photo(number: u32) -> String {
+pub fn photo(number: u32) -> String {
     format!("{number:08}{}", "Zm9vYmFyYmF6cXV4".repeat(44_000))
 }
 
@@ -156,7 +156,8 @@ impl SmallDisk {
         filler
     }
 
-    fn remount(&self, options: &str) {
+    /// Changes options of the mount, such as `size=1g`.
+    pub fn remount(&self, options: &str) {
         let mut mount = Command::new("mount");
         mount.args(["-o", &format!("remount,{options}")]).arg(&self.path);
         assert!(mount.status().unwrap().success());

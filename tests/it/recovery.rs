@@ -3,6 +3,7 @@
 
 mod clock;
 mod database;
+mod full_database;
 mod full_disk;
 mod lost;
 mod plugin;
@@ -13,6 +14,8 @@ use daftar_tests::process::{Finished, create_client};
 use daftar_tests::records::{path, person};
 use daftar_tests::{Credentials, Server, token};
 use serde_json::json;
+
+use crate::faults::photo;
 
 /// A data folder with a client that may write.
 struct Register {
@@ -50,6 +53,16 @@ impl Register {
         }
     }
 
+    /// Creates people with photos, by the numbers of these.
+    fn create_with_photos(&self, server: &Server, numbers: std::ops::Range<u32>) {
+        let token = self.token(server);
+        for number in numbers {
+            let body = person(&format!("photo-{number}"), json!({"photo": photo(number)}));
+            let request = server.connection().request("POST", "/api/v2/Individual").bearer(&token);
+            drop(request.json(&body).send().expect(201));
+        }
+    }
+
     /// The statuses of reads of these people.
     fn statuses<const N: usize>(&self, server: &Server, ids: [&str; N]) -> [u16; N] {
         let token = self.token(server);
@@ -83,24 +96,38 @@ fn assert_reported(finished: &Finished, texts: &[&str]) {
     }
 }
 
+/// The names of the tests of a file: functions with the attribute.
+fn tests_of(source: &str) -> Vec<&str> {
+    let tests = source.split("#[test]\n").skip(1);
+    let functions = tests.filter_map(|rest| rest.lines().find(|line| !line.starts_with("#[")));
+    functions.filter_map(|line| line.strip_prefix("fn ")?.split_once("()").map(|(name, _)| name)).collect()
+}
+
 #[test]
 fn every_drill_on_the_page_is_a_test() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let page = std::fs::read_to_string(root.join("host/docs/RECOVERY.md")).unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("it");
+    let page = std::fs::read_to_string(tests.join("../../host/docs/RECOVERY.md")).unwrap();
+    let source = |module: &str| {
+        let file = tests.join(module.replace("::", "/")).with_extension("rs");
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
     let named: Vec<&str> = page.split('`').filter(|text| text.contains("::") && !text.contains(' ')).collect();
     assert!(named.len() >= 15, "{named:?}");
-    for name in named {
+    for name in &named {
         let (module, function) = name.rsplit_once("::").unwrap();
-        let file = root.join("tests/it").join(module.replace("::", "/")).with_extension("rs");
-        let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert!(source.contains(&format!("fn {function}()")), "`{name}` is not a test");
+        assert!(tests_of(&source(module)).contains(&function), "`{name}` is not a test");
     }
-    let sources = ["clock", "database", "full_disk", "lost", "plugin"];
-    for module in sources {
-        let source = std::fs::read_to_string(root.join(format!("tests/it/recovery/{module}.rs"))).unwrap();
-        for test in source.split("#[test]\nfn ").skip(1) {
-            let function = test.split('(').next().unwrap();
-            assert!(page.contains(&format!("recovery::{module}::{function}")), "`{function}` is not on the page");
+    for file in names(&tests.join("recovery")) {
+        let module = format!("recovery::{}", file.strip_suffix(".rs").unwrap());
+        for function in tests_of(&source(&module)) {
+            assert!(named.contains(&format!("{module}::{function}").as_str()), "`{function}` is not on the page");
         }
     }
+}
+
+#[test]
+fn a_function_without_the_attribute_is_not_a_test() {
+    let source =
+        "#[test]\nfn a_drill() {}\nfn a_helper() {}\n/// Steps.\n#[test]\n#[cfg(unix)]\nfn another_drill() {}\n";
+    assert_eq!(tests_of(source), ["a_drill", "another_drill"]);
 }

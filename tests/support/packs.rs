@@ -15,9 +15,9 @@ pub fn build(folder: &Path, version: &str, key: Option<&Path>) -> PathBuf {
     build_with(folder, version, key, "")
 }
 
-/// The same with more settings.
+/// Writes the source of a version of the pack `small`, with more settings, in `folder`.
 #[must_use]
-pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) -> PathBuf {
+pub fn source(folder: &Path, version: &str, more: &str) -> PathBuf {
     let source = folder.join(format!("source-{version}"));
     for inner in ["codes", "labels/en"] {
         std::fs::create_dir_all(source.join(inner)).expect("a folder can be made");
@@ -32,6 +32,13 @@ pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) 
     write("codes/small.tsv", "code\nA\nB\n");
     write("labels/en/small.tsv", "code\tlabel\nA\tFirst\nB\tSecond\n");
     write("LICENSE-DATA.md", "CC0\n");
+    source
+}
+
+/// The same as [`build`] with more settings.
+#[must_use]
+pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) -> PathBuf {
+    let source = source(folder, version, more);
     let pack = folder.join(format!("small-{version}.wasm"));
     let path = |path: &Path| path.to_str().expect("a path is UTF-8").to_owned();
     let (source, file) = (path(&source), path(&pack));

@@ -1,8 +1,12 @@
 //! The clock of the machine is wrong for a while.
 
-use daftar_tests::process::run;
+use std::path::Path;
+
+use daftar::config::StoreBackend;
+use daftar_tests::postgres::{self, Database};
+use daftar_tests::process::{Finished, run};
 use daftar_tests::records::{path, person};
-use daftar_tests::{ApiClient, Credentials, TestApp};
+use daftar_tests::{ApiClient, Credentials, TestApp, template};
 use serde_json::{Value, json};
 
 const DAY_S: i64 = 86_400;
@@ -26,7 +30,26 @@ fn entries(app: &TestApp, query: &str) -> Vec<Value> {
 /// 3. `daftar verify` finds nothing. Audit entries of the wrong time keep it, in their order of writing.
 #[test]
 fn a_clock_that_jumps_a_day_ahead_and_back_loses_nothing() {
-    let mut app = TestApp::start();
+    jump(TestApp::start(), |data_dir| run(data_dir, &["verify"]));
+}
+
+/// The same with a register in a database: the clock of the server jumps, and PostgreSQL has the right time.
+#[test]
+fn a_clock_that_jumps_a_day_ahead_and_back_loses_nothing_in_a_database() {
+    let database = Database::shared();
+    let prepare = |data_dir: &Path| {
+        template::copy_to(data_dir);
+        std::fs::remove_dir_all(data_dir.join("store")).unwrap();
+        let _config = postgres::settings(data_dir, &database.url(), None, "");
+    };
+    let app = TestApp::builder().prepared(prepare).config(|config| {
+        config.store.backend = StoreBackend::Postgres;
+        config.store.postgres.url = Some(database.url());
+    });
+    jump(app.start(), |data_dir| postgres::run(data_dir, &["verify"]));
+}
+
+fn jump(mut app: TestApp, verify: impl Fn(&Path) -> Finished) {
     app.advance_seconds(30 * DAY_S);
     let client = app.client(&["individual:all"]);
     let first = create(&client, KEY, "before");
@@ -60,7 +83,7 @@ fn a_clock_that_jumps_a_day_ahead_and_back_loses_nothing() {
         assert_eq!(of("2026-04-01", "2026-04-02", id), is_later, "{id}");
     }
     app.stop();
-    let verified = run(app.data_dir(), &["verify"]);
+    let verified = verify(app.data_dir());
     assert!(verified.code == 0 && verified.stdout.contains("no errors"), "{verified:?}");
 }
 

@@ -1,8 +1,11 @@
 //! A full disk during each kind of write. Records are in `faults`, restores too.
 
+use std::collections::BTreeSet;
+
 use daftar_tests::packs;
 use daftar_tests::postgres::eventually;
 use daftar_tests::process::run;
+use serde_json::Value;
 
 use super::{Register, assert_reported, names};
 use crate::faults::SmallDisk;
@@ -141,6 +144,52 @@ fn a_backup_that_does_not_fit_leaves_no_file() {
     });
     drop(run(&register.data_dir(), &["backup", file.to_str().unwrap(), "--check"]).expect_success());
     register.create(&server, &["2"]);
+    drop(server.stop().expect_success());
+}
+
+/// The disk of an export is full: the command fails and names the disk. The written part is removed, or retained if
+/// its progress is saved.
+///
+/// 1. Free space.
+/// 2. `daftar export --resume FILE` where the message names it; otherwise the same export again.
+#[test]
+fn an_export_that_does_not_fit_is_resumed_or_leaves_nothing() {
+    let register = Register::new();
+    let target = register.folder.path().join("exports");
+    std::fs::create_dir(&target).unwrap();
+    let Some(disk) = SmallDisk::mount_at(&target, "64m") else { return };
+    let (file, tables) = (disk.path().join("register.ndjson"), disk.path().join("tables"));
+    let (to_file, to_tables) = ([file.to_str().unwrap()], ["--format", "parquet", "--out", tables.to_str().unwrap()]);
+    let export = |arguments: &[&str]| run(&register.data_dir(), &[&["export"], arguments].concat());
+    let refused = |arguments: &[&str]| {
+        let refused = export(arguments);
+        assert_eq!(refused.code, CANNOT_WRITE, "{refused:?}");
+        assert_reported(&refused, &["the disk is full"]);
+        refused
+    };
+    let server = register.serve();
+    register.create(&server, &["1"]);
+    let filler = disk.fill(0);
+    for arguments in [&to_file[..], &to_tables] {
+        let refused = refused(arguments);
+        assert!(!refused.stderr.contains("--resume"), "nothing can be resumed: {refused:?}");
+        assert_eq!(names(&target), ["filler"], "no part of it is left");
+    }
+    std::fs::remove_file(filler).unwrap();
+
+    register.create_with_photos(&server, 0..20);
+    let filler = disk.fill(4 << 20);
+    assert_reported(&refused(&to_file), &["daftar export --resume"]);
+    assert_eq!(names(&target), ["filler", "register.ndjson.partial", "register.ndjson.progress.json"]);
+    std::fs::remove_file(filler).unwrap();
+    let resumed = export(&["--resume", "--json", to_file[0]]).expect_success().json();
+    assert_eq!(resumed["records"], 21);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: BTreeSet<String> = records.iter().map(|record| record["identifier"].to_string()).collect();
+    assert_eq!((records.len(), ids.len()), (21, 21), "each record once");
+    drop(export(&to_tables).expect_success());
+    assert!(names(&tables).contains(&"individual.parquet".to_owned()), "{:?}", names(&tables));
     drop(server.stop().expect_success());
 }
 

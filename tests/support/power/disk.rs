@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -24,12 +24,47 @@ use super::history::{Change, Event, Node, ROOT};
 /// Names and attributes are not cached.
 const TTL: Duration = Duration::ZERO;
 
-/// Failure mode of a mounted disk.
+/// The way in which a disk fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// One in this number of calls that change the disk fails: the disk is broken, or full for a short time.
+    Changes(u64),
+    /// One in this number of calls fails that open or read a file.
+    Reads(u64),
+    /// After this number of calls that take space, all of them fail: the disk is full, and stays so.
+    NoSpaceAfter(u64),
+}
+
+impl Fault {
+    /// The way in which the disk of the history with this number fails.
+    pub(super) fn draw(number: u64, dice: &mut Dice) -> Self {
+        match number % 4 {
+            1 => Self::NoSpaceAfter(dice.below(25)),
+            2 => Self::Reads(30 + dice.below(300)),
+            _ => Self::Changes(10 + dice.below(60)),
+        }
+    }
+}
+
+/// A call that may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// Opens or reads a file.
+    Read,
+    /// Changes the disk and takes no space.
+    Change,
+    /// Takes space.
+    Growth,
+}
+
+/// The failures of a mounted disk.
 #[derive(Debug)]
-pub(super) struct Faults {
+struct Faults {
     dice: Dice,
-    /// One in this number of calls fails; absent while none does.
-    one_in: Option<u64>,
+    /// Absent while no call fails.
+    fault: Option<Fault>,
+    /// Number of calls that took space.
+    growths: u64,
     /// Number of failed calls.
     failed: u64,
 }
@@ -37,6 +72,13 @@ pub(super) struct Faults {
 enum Content {
     File(Vec<u8>),
     Folder(BTreeMap<String, Node>),
+}
+
+impl Content {
+    /// An empty folder.
+    fn folder() -> Self {
+        Self::Folder(BTreeMap::new())
+    }
 }
 
 /// Content of the disk as programs see it, and its history.
@@ -48,18 +90,78 @@ pub(super) struct State {
 
 impl State {
     fn new(seed: u64) -> Self {
-        let faults = Faults { dice: Dice::new(seed), one_in: None, failed: 0 };
-        Self { nodes: BTreeMap::from([(ROOT, Content::Folder(BTreeMap::new()))]), history: Vec::new(), faults }
+        let faults = Faults { dice: Dice::new(seed), fault: None, growths: 0, failed: 0 };
+        Self { nodes: BTreeMap::from([(ROOT, Content::folder())]), history: Vec::new(), faults }
     }
 
-    /// Fails at random: as a broken disk, or a full one.
-    fn fail(&mut self) -> Result<(), Errno> {
-        let Some(one_in) = self.faults.one_in else { return Ok(()) };
-        if self.faults.dice.below(one_in) != 0 {
-            return Ok(());
+    /// The disk after these requests, as programs see it.
+    fn after(history: Vec<Event>, seed: u64) -> Self {
+        let mut state = Self::new(seed);
+        history.iter().for_each(|event| state.apply(event).expect("it was possible before"));
+        state.history = history;
+        state
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(), Errno> {
+        match event {
+            Event::Create { folder, name, node, is_folder } => {
+                self.names(*folder)?.insert(name.clone(), *node);
+                self.nodes.insert(*node, if *is_folder { Content::folder() } else { Content::File(Vec::new()) });
+            }
+            Event::Remove { folder, name } => drop(self.names(*folder)?.remove(name)),
+            Event::Rename { folder, from, to } => {
+                let names = self.names(*folder)?;
+                let node = names.remove(from).ok_or(Errno::ENOENT)?;
+                names.insert(to.clone(), node);
+            }
+            Event::Bytes { node, change } => change.apply(self.file(*node)?),
+            Event::Sync { .. } | Event::Begun(_) | Event::Acknowledged(_) => {}
         }
-        self.faults.failed += 1;
-        Err(if self.faults.dice.below(2) == 0 { Errno::EIO } else { Errno::ENOSPC })
+        Ok(())
+    }
+
+    /// Puts the files of another folder into an empty one, synced.
+    fn fill(&mut self, folder: Node, from: &Path) -> io::Result<()> {
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            let is_folder = entry.file_type()?.is_dir();
+            let created = self.create(folder, &entry.file_name(), is_folder).expect("the name is new");
+            let node = created.ino.0;
+            if is_folder {
+                self.fill(node, &entry.path())?;
+            } else {
+                let bytes = std::fs::read(entry.path())?;
+                self.change(node, Change::Write { at: 0, bytes }).expect("it is a file");
+                self.history.push(Event::Sync { node });
+            }
+        }
+        self.history.push(Event::Sync { node: folder });
+        Ok(())
+    }
+
+    fn fail(&mut self, call: Call) -> Result<(), Errno> {
+        let Faults { dice, fault, growths, failed } = &mut self.faults;
+        let error = match (*fault, call) {
+            (Some(Fault::Changes(one_in)), Call::Change | Call::Growth) if dice.below(one_in) == 0 => {
+                if dice.below(2) == 0 { Errno::EIO } else { Errno::ENOSPC }
+            }
+            (Some(Fault::Reads(one_in)), Call::Read) if dice.below(one_in) == 0 => Errno::EIO,
+            (Some(Fault::NoSpaceAfter(calls)), Call::Growth) => {
+                *growths += 1;
+                if *growths <= calls {
+                    return Ok(());
+                }
+                Errno::ENOSPC
+            }
+            _ => return Ok(()),
+        };
+        *failed += 1;
+        Err(error)
+    }
+
+    /// The file or folder at a path.
+    fn at(&mut self, path: &str) -> Option<Node> {
+        path.split('/').try_fold(ROOT, |folder, name| self.names(folder).ok()?.get(name).copied())
     }
 
     fn names(&mut self, folder: Node) -> Result<&mut BTreeMap<String, Node>, Errno> {
@@ -108,7 +210,7 @@ impl State {
     }
 
     fn create(&mut self, folder: Node, name: &OsStr, is_folder: bool) -> Result<FileAttr, Errno> {
-        self.fail()?;
+        self.fail(Call::Growth)?;
         let name = text(name)?.to_owned();
         // Removed nodes are retained, as for files that are open: a number is never reused.
         let node = self.nodes.len() as Node + ROOT;
@@ -116,14 +218,13 @@ impl State {
             return Err(Errno::EEXIST);
         }
         self.names(folder)?.insert(name.clone(), node);
-        let content = if is_folder { Content::Folder(BTreeMap::new()) } else { Content::File(Vec::new()) };
-        self.nodes.insert(node, content);
+        self.nodes.insert(node, if is_folder { Content::folder() } else { Content::File(Vec::new()) });
         self.history.push(Event::Create { folder, name, node, is_folder });
         self.attributes(node)
     }
 
     fn remove(&mut self, folder: Node, name: &OsStr, is_folder: bool) -> Result<(), Errno> {
-        self.fail()?;
+        self.fail(Call::Change)?;
         let name = text(name)?.to_owned();
         let node = *self.names(folder)?.get(&name).ok_or(Errno::ENOENT)?;
         if is_folder && !self.names(node)?.is_empty() {
@@ -134,11 +235,15 @@ impl State {
         Ok(())
     }
 
-    fn rename(&mut self, folder: Node, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
-        self.fail()?;
+    fn rename(&mut self, folder: Node, from: &OsStr, to: &OsStr, is_replacing: bool) -> Result<(), Errno> {
+        self.fail(Call::Change)?;
         let (from, to) = (text(from)?.to_owned(), text(to)?.to_owned());
-        let node = self.names(folder)?.remove(&from).ok_or(Errno::ENOENT)?;
-        self.names(folder)?.insert(to.clone(), node);
+        let names = self.names(folder)?;
+        if !is_replacing && names.contains_key(&to) {
+            return Err(Errno::EEXIST);
+        }
+        let node = names.remove(&from).ok_or(Errno::ENOENT)?;
+        names.insert(to.clone(), node);
         self.history.push(Event::Rename { folder, from, to });
         Ok(())
     }
@@ -151,7 +256,8 @@ impl State {
 
     /// Writes; where the disk fails, sometimes a part of it.
     fn write(&mut self, node: Node, at: usize, bytes: &[u8]) -> Result<u32, Errno> {
-        let length = match self.fail() {
+        let call = if at + bytes.len() > self.file(node)?.len() { Call::Growth } else { Call::Change };
+        let length = match self.fail(call) {
             Ok(()) => bytes.len(),
             Err(_) if bytes.len() > 1 && self.faults.dice.below(3) == 0 => {
                 1 + self.faults.dice.below(bytes.len() as u64 - 1) as usize
@@ -163,14 +269,23 @@ impl State {
     }
 
     fn sync(&mut self, node: Node) -> Result<(), Errno> {
-        self.fail()?;
+        self.fail(Call::Change)?;
         self.history.push(Event::Sync { node });
         Ok(())
     }
 
     fn extend(&mut self, node: Node, length: usize) -> Result<(), Errno> {
-        self.fail()?;
-        if self.file(node)?.len() < length { self.change(node, Change::Length(length)) } else { Ok(()) }
+        if self.file(node)?.len() >= length {
+            return Ok(());
+        }
+        self.fail(Call::Growth)?;
+        self.change(node, Change::Length(length))
+    }
+
+    fn set_length(&mut self, node: Node, length: usize) -> Result<(), Errno> {
+        let call = if length > self.file(node)?.len() { Call::Growth } else { Call::Change };
+        self.fail(call)?;
+        self.change(node, Change::Length(length))
     }
 }
 
@@ -188,8 +303,12 @@ pub(super) struct Disk {
 impl Disk {
     /// Mounts an empty disk.
     pub(super) fn mount(seed: u64) -> io::Result<Self> {
+        Self::of(State::new(seed))
+    }
+
+    fn of(state: State) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("daftar-power").tempdir()?;
-        let state = Arc::new(Mutex::new(State::new(seed)));
+        let state = Arc::new(Mutex::new(state));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("daftar-power".to_owned()), MountOption::NoAtime];
         let session = fuser::Session::new(Mounted(Arc::clone(&state)), folder.path(), &config)?.spawn()?;
@@ -199,6 +318,20 @@ impl Disk {
     /// The mount point.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
+    }
+
+    /// Mounts the disk again, as if the programs that use it were killed after that number of events.
+    pub(super) fn killed(self, after: usize, seed: u64) -> io::Result<Self> {
+        let mut history = self.unmount()?;
+        history.truncate(after);
+        Self::of(State::after(history, seed))
+    }
+
+    /// The indexes of the syncs in the history so far.
+    pub(super) fn syncs(&self) -> Vec<usize> {
+        let state = self.state();
+        let syncs = state.history.iter().enumerate().filter(|(_, event)| matches!(event, Event::Sync { .. }));
+        syncs.map(|(at, _)| at).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -215,9 +348,33 @@ impl Disk {
         self.state().history.len()
     }
 
-    /// From now on one in this number of calls fails.
-    pub(super) fn fail_one_in(&self, calls: Option<u64>) {
-        self.state().faults.one_in = calls;
+    /// Records that an operation begins.
+    pub(super) fn begin(&self, operation: &'static str) {
+        self.state().history.push(Event::Begun(operation));
+    }
+
+    /// Reads a file as programs see it, even if the disk fails; `None` if there is none.
+    pub(super) fn content(&self, path: &str) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        let node = state.at(path)?;
+        state.file(node).ok().cloned()
+    }
+
+    /// The names in a folder as programs see them; none if it does not exist.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        let mut state = self.state();
+        let names = state.at(path).and_then(|node| state.names(node).ok().cloned());
+        names.unwrap_or_default().into_keys().collect()
+    }
+
+    /// Puts the files of a folder on the empty disk, synced.
+    pub(super) fn fill(&self, from: &Path) -> io::Result<()> {
+        self.state().fill(ROOT, from)
+    }
+
+    /// From now on calls fail in that way; none if absent.
+    pub(super) fn fail(&self, fault: Option<Fault>) {
+        self.state().faults.fault = fault;
     }
 
     /// Number of failed calls.
@@ -294,7 +451,7 @@ impl Filesystem for Mounted {
     ) {
         let mut state = lock(&self.0);
         let set = match size {
-            Some(size) => state.fail().and_then(|()| state.change(node.0, Change::Length(size as usize))),
+            Some(size) => state.set_length(node.0, size as usize),
             None => Ok(()),
         };
         attributes(set.and_then(|()| state.attributes(node.0)), reply);
@@ -322,14 +479,18 @@ impl Filesystem for Mounted {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if parent != new_parent || !flags.is_empty() {
+        let is_replacing = !flags.contains(RenameFlags::RENAME_NOREPLACE);
+        if parent != new_parent || !flags.difference(RenameFlags::RENAME_NOREPLACE).is_empty() {
             return reply.error(Errno::EXDEV);
         }
-        done(lock(&self.0).rename(parent.0, name, new_name), reply);
+        done(lock(&self.0).rename(parent.0, name, new_name, is_replacing), reply);
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        match lock(&self.0).fail(Call::Read) {
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn create(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
@@ -352,7 +513,11 @@ impl Filesystem for Mounted {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match lock(&self.0).file(node.0) {
+        let mut state = lock(&self.0);
+        if let Err(error) = state.fail(Call::Read) {
+            return reply.error(error);
+        }
+        match state.file(node.0) {
             Ok(content) => {
                 let from = (at as usize).min(content.len());
                 let to = (from + size as usize).min(content.len());

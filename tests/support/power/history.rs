@@ -3,8 +3,8 @@
 //! Possible effects of a power cut on unsynced data:
 //!
 //! - The bytes of a file since its last sync: all writes are present, or none, or a prefix of them, or any subset, or
-//!   any sector of 512 bytes in the state after any of the writes to it. The length of the file is the end of the
-//!   present data. A sector is never partly written.
+//!   any sector of 512 bytes in the state after any of the writes to it; if it is asked for, all but some successive
+//!   ones. The length of the file is the end of the present data. A sector is never partly written.
 //! - The names of a folder since its last sync: the first changes are present, in the order in which they were made,
 //!   and the remaining ones are not. ext4, XFS, btrfs and ZFS write names in that order. The names of two folders are
 //!   independent.
@@ -15,9 +15,9 @@
 //! **Invariant:** the files that a cut leaves follow from the history, the point and the seed alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::super::dice::Dice;
@@ -29,9 +29,9 @@ pub(super) const ROOT: Node = 1;
 /// Unit that a disk writes atomically.
 const SECTOR: usize = 512;
 /// Zeros of this length are left out where a file is written.
-const HOLE: usize = 4096;
+const HOLE: [u8; 4096] = [0; 4096];
 
-/// A request that was completed.
+/// A request that was completed, or a point of the program between two.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Create {
@@ -58,6 +58,8 @@ pub(super) enum Event {
     Sync {
         node: Node,
     },
+    /// The operation with this name begins.
+    Begun(&'static str),
     /// The write with this number was acknowledged to the caller.
     Acknowledged(u64),
 }
@@ -82,6 +84,57 @@ impl Change {
                 content[*at..end].copy_from_slice(bytes);
             }
         }
+    }
+}
+
+/// A sync in a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Synced {
+    /// Its index in the history.
+    pub(super) at: usize,
+    /// The operation during which it was requested, and the path: `install: srv/data/plugins/`. A path has the names
+    /// at the creation, without their random parts; that of a folder ends with `/`.
+    pub(super) class: String,
+    pub(super) node: Node,
+}
+
+/// Returns all syncs of a history.
+pub(super) fn syncs(events: &[Event]) -> Vec<Synced> {
+    let mut paths = BTreeMap::from([(ROOT, String::new())]);
+    let (mut operation, mut syncs) = ("", Vec::new());
+    for (at, event) in events.iter().enumerate() {
+        match event {
+            Event::Begun(name) => operation = *name,
+            Event::Create { folder, name, node, is_folder } => {
+                let end = if *is_folder { "/" } else { "" };
+                let path = format!("{}{}{end}", paths[folder], without_random_parts(&paths[folder], name));
+                paths.insert(*node, path);
+            }
+            Event::Sync { node } => {
+                let path = if *node == ROOT { "/" } else { paths[node].as_str() };
+                syncs.push(Synced { at, class: format!("{operation}: {path}"), node: *node });
+            }
+            Event::Remove { .. } | Event::Rename { .. } | Event::Bytes { .. } | Event::Acknowledged(_) => {}
+        }
+    }
+    syncs
+}
+
+/// The beginnings of names that end with a number or a random text.
+const BEGINNINGS: [&str; 5] = ["snap.", ".unfinished-", ".daftar-backup-", ".daftar-", ".tmp"];
+/// The ends of names that begin with a number or a digest.
+const ENDS: [&str; 3] = [".wasm", ".code", ".checkpoint.writing"];
+
+fn without_random_parts(folder: &str, name: &str) -> String {
+    if folder.ends_with("blobs/") {
+        return "*".to_owned();
+    }
+    let beginning = BEGINNINGS.into_iter().find(|beginning| name.starts_with(beginning));
+    let end = ENDS.into_iter().find(|end| name.ends_with(end));
+    match (beginning, end) {
+        (Some(beginning), _) => format!("{beginning}*"),
+        (None, Some(end)) => format!("*{end}"),
+        (None, None) => name.to_owned(),
     }
 }
 
@@ -124,35 +177,26 @@ struct StoredFolder {
 pub(super) struct Replay {
     files: BTreeMap<Node, StoredFile>,
     folders: BTreeMap<Node, StoredFolder>,
-    /// The path of each file and folder, by the name at its creation; see [`class`]. The path of a folder ends with
-    /// `/`.
-    paths: BTreeMap<Node, String>,
-    /// The syncs of this path are ignored.
-    left_out: Option<String>,
+    /// Number of events applied.
+    applied: usize,
+    /// The indexes of the syncs that are ignored.
+    left_out: BTreeSet<usize>,
     acknowledged: BTreeSet<u64>,
 }
 
-/// Name of every folder of the root where syncs are counted: each is one of a store.
-const STORE: &str = "store";
-
-/// The path under which the syncs of files of one sort are counted, which differ in their numbers.
-fn class(folder: &str, name: &str) -> String {
-    if folder.ends_with("blobs/") {
-        return format!("{folder}*");
-    }
-    let name = if name.starts_with("snap.") { "snap*" } else { name };
-    format!("{folder}{name}")
+/// The unsynced writes of a file that are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// None, all, or any.
+    Any,
+    /// Some successive ones; all others are present.
+    Hole,
 }
 
 impl Replay {
-    /// An empty disk, on which syncs of that path do nothing.
-    pub(super) fn new(left_out: Option<&str>) -> Self {
-        Self {
-            folders: BTreeMap::from([(ROOT, StoredFolder::default())]),
-            paths: BTreeMap::from([(ROOT, "/".to_owned())]),
-            left_out: left_out.map(str::to_owned),
-            ..Self::default()
-        }
+    /// An empty disk, on which the syncs with these indexes do nothing.
+    pub(super) fn new(left_out: BTreeSet<usize>) -> Self {
+        Self { folders: BTreeMap::from([(ROOT, StoredFolder::default())]), left_out, ..Self::default() }
     }
 
     /// The writes acknowledged up to this point.
@@ -160,25 +204,23 @@ impl Replay {
         &self.acknowledged
     }
 
-    /// The path whose sync an event is.
-    pub(super) fn synced_path(&self, event: &Event) -> Option<&str> {
-        match event {
-            Event::Sync { node } => self.paths.get(node).map(String::as_str),
-            _ => None,
+    /// Applies the events up to that index.
+    pub(super) fn advance(&mut self, events: &[Event], to: usize) {
+        for (at, event) in events.iter().enumerate().take(to).skip(self.applied) {
+            if !self.left_out.contains(&at) {
+                self.apply(event);
+            }
         }
+        self.applied = self.applied.max(to);
     }
 
-    /// Applies the next event.
-    pub(super) fn take(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         match event {
             Event::Create { folder, name, node, is_folder } => {
-                let path = if *folder == ROOT { STORE.to_owned() } else { class(&self.paths[folder], name) };
                 if *is_folder {
                     self.folders.insert(*node, StoredFolder::default());
-                    self.paths.insert(*node, format!("{path}/"));
                 } else {
                     self.files.insert(*node, StoredFile::default());
-                    self.paths.insert(*node, path);
                 }
                 self.name(*folder, Naming::Add(name.clone(), *node));
             }
@@ -187,8 +229,8 @@ impl Replay {
             Event::Bytes { node, change } => {
                 self.files.get_mut(node).expect("it was made").since.push(change.clone());
             }
-            Event::Sync { node } if self.left_out.as_ref() == self.paths.get(node) => {}
             Event::Sync { node } => self.sync(*node),
+            Event::Begun(_) => {}
             Event::Acknowledged(number) => drop(self.acknowledged.insert(*number)),
         }
     }
@@ -206,11 +248,11 @@ impl Replay {
     }
 
     /// Writes the files that remain after a cut into an empty folder.
-    pub(super) fn cut(&self, dice: &mut Dice, to: &Path) -> io::Result<()> {
-        self.cut_folder(ROOT, dice, to)
+    pub(super) fn cut(&self, loss: Loss, dice: &mut Dice, to: &Path) -> io::Result<()> {
+        self.cut_folder(ROOT, loss, dice, to)
     }
 
-    fn cut_folder(&self, node: Node, dice: &mut Dice, to: &Path) -> io::Result<()> {
+    fn cut_folder(&self, node: Node, loss: Loss, dice: &mut Dice, to: &Path) -> io::Result<()> {
         let folder = &self.folders[&node];
         let stored = match dice.below(3) {
             0 => 0,
@@ -222,10 +264,10 @@ impl Replay {
         for (name, node) in names {
             let path = to.join(name);
             if let Some(file) = self.files.get(&node) {
-                write_sparse(&path, &file.cut(dice))?;
+                write_sparse(&path, &file.cut(loss, dice))?;
             } else {
-                std::fs::create_dir(&path)?;
-                self.cut_folder(node, dice, &path)?;
+                DirBuilder::new().mode(0o700).create(&path)?;
+                self.cut_folder(node, loss, dice, &path)?;
             }
         }
         Ok(())
@@ -238,16 +280,22 @@ fn up_to(dice: &mut Dice, most: usize) -> usize {
 }
 
 impl StoredFile {
-    fn cut(&self, dice: &mut Dice) -> Vec<u8> {
+    fn cut(&self, loss: Loss, dice: &mut Dice) -> Vec<u8> {
         let mut content = self.synced.clone();
-        let mode = dice.below(5);
-        let first = up_to(dice, self.since.len());
+        let mode = match loss {
+            Loss::Any => dice.below(5),
+            Loss::Hole => 5,
+        };
+        let (one, other) = (up_to(dice, self.since.len()), up_to(dice, self.since.len()));
+        let hole = one.min(other)..one.max(other);
         for (at, change) in self.since.iter().enumerate() {
             match (mode, change) {
                 (0, _) => break,
                 (1, _) => change.apply(&mut content),
-                (2, _) if at < first => change.apply(&mut content),
+                (2, _) if at < one => change.apply(&mut content),
                 (2, _) => break,
+                (5, _) if hole.contains(&at) => {}
+                (5, _) => change.apply(&mut content),
                 (3, _) | (_, Change::Length(_)) => {
                     if dice.below(2) == 0 {
                         change.apply(&mut content);
@@ -275,11 +323,11 @@ fn write_torn(at: usize, bytes: &[u8], dice: &mut Dice, content: &mut Vec<u8>) {
 
 /// Writes a file whose zeros take no space.
 fn write_sparse(path: &Path, content: &[u8]) -> io::Result<()> {
-    let file = File::create_new(path)?;
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.set_len(content.len() as u64)?;
-    for (number, piece) in content.chunks(HOLE).enumerate() {
-        if piece.iter().any(|byte| *byte != 0) {
-            file.write_all_at(piece, (number * HOLE) as u64)?;
+    for (number, piece) in content.chunks(HOLE.len()).enumerate() {
+        if piece != &HOLE[..piece.len()] {
+            file.write_all_at(piece, (number * HOLE.len()) as u64)?;
         }
     }
     Ok(())

@@ -11,9 +11,12 @@ use sha2::{Digest, Sha256};
 use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::{Change, ChangedRecord, Details};
+use daftar_domain::client::ClientId;
 use daftar_domain::code::CodeUri;
 use daftar_domain::deployment::Setting;
 use daftar_domain::extension::Extension;
+use daftar_domain::group::GroupDetails;
+use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::{Individual, IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
@@ -28,7 +31,8 @@ use daftar_store::{ChangeSink, Operation, Store, StoreError, Write};
 use daftar_store_sled::{OpenError, SledOptions, SledRefill, SledStore};
 
 use super::super::dice::Dice;
-use super::disk::Disk;
+use super::Seen;
+use super::disk::{Disk, Fault};
 
 /// The folder of the store on the disk.
 const STORE: &str = "store";
@@ -39,6 +43,8 @@ const LARGE_PHOTO_BYTES: std::ops::Range<u64> = 300_000..900_000;
 /// Sizes of long entries of the audit log. The database stores a value of more than about 500 kB in a file of its own.
 const LONG_LINES: [usize; 2] = [200_000, 600_000];
 const ALL: usize = 100_000;
+/// Timestamp of every write.
+const AT: &str = "2026-01-02T03:04:05.678Z";
 
 /// Returns up to `limit` entries of the audit log, newest first.
 async fn logged(store: &dyn Store, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
@@ -78,6 +84,10 @@ struct Person {
     details: IndividualDetails,
     photo: Option<Photo>,
     setting: Option<ConceptGroup>,
+    /// The identifier of a group that is created with it.
+    group: Option<IdentifierKey>,
+    /// The idempotency key of the request.
+    request: Option<IdempotencyKey>,
     line: AuditEntry,
     /// The sequence of the write, once it was acknowledged.
     sequence: Option<u64>,
@@ -85,22 +95,14 @@ struct Person {
 }
 
 /// All writes that were sent.
-#[derive(Default)]
 pub(super) struct Model {
+    /// One round of so many consists of large photos.
+    large_one_in: u64,
     sent: Vec<Sent>,
     /// People as last acknowledged, without unacknowledged changes.
     people: Vec<(RecordId, VersionId, IndividualDetails)>,
-}
-
-/// Result of checking a state.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
-    /// Acknowledged writes that are present.
-    pub(super) acknowledged: usize,
-    /// Unacknowledged writes that are completely present.
-    pub(super) whole: usize,
-    /// Unacknowledged writes that are absent.
-    pub(super) absent: usize,
+    /// True if the last refill did not end.
+    is_refill_unfinished: bool,
 }
 
 struct NoSink;
@@ -116,9 +118,17 @@ fn open(path: &Path) -> Result<Arc<SledStore>, OpenError> {
     Ok(Arc::new(store))
 }
 
+/// Opens the store of a disk and closes it.
+///
+/// # Errors
+/// The reason why it is not opened.
+pub(super) fn reopen(disk: &Path) -> Result<(), String> {
+    open(&disk.join(STORE)).map(drop).map_err(|error| format!("the store is not opened: {error}"))
+}
+
 fn line(request: String, target: String) -> AuditEntry {
     AuditEntry {
-        at: "2026-01-02T03:04:05.678Z".parse().expect("an instant"),
+        at: AT.parse().expect("an instant"),
         actor: Actor::System,
         address: None,
         request_id: request,
@@ -151,8 +161,13 @@ impl Person {
             Some((id, version)) => Operation::update(id, version, self.details.clone()),
         });
         operations.extend(self.setting.clone().map(|group| Operation::PutSetting(Setting::ConceptGroup(group))));
+        operations.extend(self.group.clone().map(|key| {
+            let identifiers = vec![Identifier { key, period: None }];
+            let details: GroupDetails = GroupDetails::new(identifiers, Values::default(), Extension::default());
+            Operation::create(details)
+        }));
         Write {
-            at: "2026-01-02T03:04:05.678Z".parse().expect("an instant"),
+            at: AT.parse().expect("an instant"),
             source: None,
             operations,
             audit: vec![self.line.clone()],
@@ -163,17 +178,31 @@ impl Person {
     fn version(&self) -> VersionId {
         self.of.map_or(VersionId(1), |(_, version)| VersionId(version.0 + 1))
     }
+
+    fn idempotent_request(&self) -> Option<IdempotentRequest> {
+        let key = self.request.clone()?;
+        Some(IdempotentRequest {
+            name: RequestName { client: client(), key, part: 0 },
+            digest: [7; 32],
+            at: AT.parse().expect("an instant"),
+            responses: vec![StoredResponse { status: 200, record: None }],
+        })
+    }
+}
+
+/// The client of every idempotency key.
+fn client() -> ClientId {
+    ClientId::parse("power").expect("a client id")
 }
 
 impl Model {
+    pub(super) fn new(large_one_in: u64) -> Self {
+        Self { large_one_in, sent: Vec::new(), people: Vec::new(), is_refill_unfinished: false }
+    }
+
     fn send(&mut self, disk: &Disk, what: Content) -> usize {
         self.sent.push(Sent { began: disk.now(), what });
         self.sent.len() - 1
-    }
-
-    /// Number of writes sent.
-    pub(super) fn len(&self) -> usize {
-        self.sent.len()
     }
 
     fn draw(&mut self, dice: &mut Dice, has_large_photo: bool) -> Content {
@@ -220,8 +249,12 @@ impl Model {
             includes: Vec::new(),
             excludes: Vec::new(),
         });
+        let group =
+            (dice.below(8) == 0).then(|| IdentifierKey::parse(&format!("urn:x:g|{number}")).expect("an identifier"));
+        let request =
+            (dice.below(8) == 0).then(|| IdempotencyKey::parse(&format!("w{number}")).expect("an idempotency key"));
         let line = line(number.to_string(), "t".repeat(draw_length(dice, 40)));
-        Person { key, of, details, photo, setting, line, sequence: None, id: None }
+        Person { key, of, details, photo, setting, group, request, line, sequence: None, id: None }
     }
 
     fn answered(&mut self, number: usize, what: Content) {
@@ -246,7 +279,10 @@ fn draw_length(dice: &mut Dice, one_in: u64) -> usize {
 async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
     Ok(match what {
         Content::Person(mut person) => {
-            let committed = store.commit(person.write()).await?;
+            let committed = match person.idempotent_request() {
+                Some(request) => store.commit_once(person.write(), request).await?,
+                None => store.commit(person.write()).await?,
+            };
             let written = committed.written.iter().filter_map(|written| written.record());
             person.id = written.map(|record| record.place().1).next();
             person.sequence = Some(committed.sequence.0);
@@ -269,21 +305,33 @@ async fn send(store: &SledStore, what: Content) -> Result<Content, StoreError> {
     })
 }
 
-/// Opens the store of the disk, sends random writes, and closes it. Ends early if the store fails.
+/// Opens the store of the disk, sends random writes, and closes it. Ends early if the store fails. The disk fails in
+/// that way once the store is open.
 ///
 /// # Errors
 /// The reason of an early end.
-pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice, rounds: u64) -> Result<(), String> {
+pub(super) async fn session(
+    model: &mut Model,
+    disk: &Arc<Disk>,
+    dice: &mut Dice,
+    rounds: u64,
+    fault: Option<Fault>,
+) -> Result<(), String> {
+    disk.begin("open");
     let opening = model.send(disk, Content::Open(None));
     let path = disk.path().join(STORE);
     let store = open(&path).map_err(|error| error.to_string())?;
     let register = store.register_id().await.map_err(|error| error.to_string())?;
     model.sent[opening].what = Content::Open(Some(register));
     disk.acknowledge(opening as u64);
+    if fault.is_some() {
+        disk.fail(fault);
+    }
+    disk.begin("write");
     for _ in 0..rounds {
         let mut requested = tokio::task::JoinSet::new();
         // A round of many large writes fills several segments of the log between two acknowledgements.
-        let is_large = dice.below(8) == 0;
+        let is_large = dice.below(model.large_one_in) == 0;
         let writes = if is_large { 8 + dice.below(16) } else { 1 + dice.below(6) };
         for _ in 0..writes {
             let what = model.draw(dice, is_large);
@@ -309,29 +357,38 @@ pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice
         }
     }
     if dice.below(3) == 0 {
-        refill(model, disk, &store).await.map_err(|error| error.to_string())?;
+        let has_origin = dice.below(4) > 0;
+        refill(model, disk, &store, has_origin).await.map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// Fills another folder of the disk with the content of the store, or catches it up.
-async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(), StoreError> {
+/// Fills another folder of the disk with the content of the store, or catches it up. A folder that is filled without an
+/// origin is a register of its own afterwards, and is not caught up.
+async fn refill(model: &mut Model, disk: &Disk, store: &SledStore, has_origin: bool) -> Result<(), StoreError> {
+    disk.begin("refill");
     let path = disk.path().join(REFILLED);
     let refused = |error: OpenError| StoreError::Failed(error.into());
     let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
     let lines = logged(store, ALL).await?.len();
     let number = model.send(disk, Content::Refill(people, lines));
-    let (mut filling, mut snapshot): (Box<dyn Refill>, Snapshot) = if path.exists() {
+    let is_caught_up = path.exists();
+    let was_unfinished = std::mem::replace(&mut model.is_refill_unfinished, true);
+    let (mut filling, mut snapshot): (Box<dyn Refill>, Snapshot) = if is_caught_up {
         match SledRefill::catch_up(&path, 1 << 20) {
             Ok(CatchUp { held, refill, .. }) => (refill, store.since(&held).await?),
+            // It is a register of its own.
+            Err(OpenError::NotFilled(_)) => return Ok(()),
             // The disk failed while it was filled.
-            Err(OpenError::NotFilled(_) | OpenError::Unfinished { .. }) => return Ok(()),
+            Err(_) if was_unfinished => return Ok(()),
             Err(error) => return Err(refused(error)),
         }
     } else {
         (Box::new(SledRefill::open(&path, 1 << 20).map_err(refused)?), store.snapshot().await?)
     };
-    filling.note_origin(snapshot.mark());
+    if is_caught_up || has_origin {
+        filling.note_origin(snapshot.mark());
+    }
     loop {
         let entries = snapshot.next().await?;
         if entries.is_empty() {
@@ -340,6 +397,7 @@ async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(),
         filling.put(entries).await?;
     }
     filling.finish().await?;
+    model.is_refill_unfinished = false;
     disk.acknowledge(number as u64);
     Ok(())
 }
@@ -428,6 +486,8 @@ async fn accepts_next_write(store: &SledStore, last_sequence: u64) -> Result<boo
         details: IndividualDetails::new(Vec::new(), Values::default(), Extension::default()),
         photo: None,
         setting: None,
+        group: None,
+        request: None,
         line: line("after".to_owned(), String::new()),
         sequence: None,
         id: None,
@@ -519,6 +579,14 @@ impl Found {
         let mut parts = vec![("identifier", id.is_some()), ("record", version.is_some()), ("audit", line.is_some())];
         if let Some(group) = &person.setting {
             parts.push(("setting", self.settings.contains(&Setting::ConceptGroup(group.clone()))));
+        }
+        if let Some(group) = &person.group {
+            let owners = store.identifier_owners(RecordKind::Group, group, 1).await.map_err(failed)?;
+            parts.push(("group", !owners.is_empty()));
+        }
+        if let Some(request) = &person.request {
+            let stored = store.remembered(&client(), request).await.map_err(failed)?;
+            parts.push(("idempotency key", !stored.is_empty()));
         }
         if let Some(photo) = &person.photo {
             let here = store.photo(photo.reference()).await.map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Domain types and their rules, and types shared by all crates: settings, errors, the context of an operation.
 //!
-//! **Invariant:** depends on no other workspace crate, no network, no store; only [`config`] reads files. Every value
-//! is valid; text is parsed into these types only at the edge.
+//! **Invariant:** depends on no other workspace crate, no network, no store; only [`config`] and [`folders`] use files.
+//! Every value is valid; text is parsed into these types only at the edge.
 
 #[macro_use]
 mod named;
@@ -25,6 +25,7 @@ pub mod explanation;
 pub mod extension;
 pub mod fair;
 pub mod field;
+pub mod folders;
 pub mod forwarded;
 pub mod grant;
 pub mod group;

@@ -17,7 +17,8 @@ use super::scope::Resource;
 use super::value::{CodePlace, Key, Translate, Typed, Values};
 use super::vocabulary::CodedField;
 
-/// The internal key of a record, counted up from 1 for each kind. Internal; serialized only in checkpoints.
+/// The internal key of a record, counted up from 1 for each kind. Internal; serialized only in checkpoints, sealed
+/// cursors, and exports of the administrator that request keys for reporting tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordId(pub u64);
 

@@ -164,6 +164,7 @@ pub fn any_group(people: u64) -> impl Strategy<Value = GroupDetails> {
     let facts = (1..=people, option::of(0_u32..3), option::of(any_day()), option::of(any_day()), 0_u32..4);
     vec(facts, 0..6).prop_map(|members| {
         let with_facts = |(person, role, start, end, odd): (u64, Option<u32>, Option<Date>, Option<Date>, u32)| {
+            let (start, end) = if end.is_some() && start > end { (end, start) } else { (start, end) };
             Member { period: Some(Period { start, end }), is_inactive: odd == 0, ..member(person, role) }
         };
         GroupDetails::default().with(group::MEMBER, members.into_iter().map(with_facts).collect::<Vec<_>>())

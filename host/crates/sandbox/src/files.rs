@@ -1,9 +1,11 @@
 //! Atomic file writes: a crash at any point leaves the old content or the new.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use daftar_domain::folders;
 
 /// The prefix of files that are still being written.
 const UNFINISHED_PREFIX: &str = ".unfinished-";
@@ -22,13 +24,14 @@ impl FolderError {
     }
 }
 
-/// Creates a folder that only this account can access, or restricts an existing one.
+/// Creates a folder that only this account can access, or restricts an existing one. Its name and the names in it are
+/// on disk when this returns.
 ///
 /// # Errors
 /// It cannot be created, or it belongs to another account.
 pub(super) fn private_folder(path: &Path) -> Result<(), FolderError> {
     let failed = |error| FolderError::new(path, error);
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    folders::make_all(path).map_err(failed)?;
     let metadata = fs::metadata(path).map_err(failed)?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed(io::Error::other("the folder belongs to another account")));
@@ -87,7 +90,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     unfinished.persist(path).map_err(|error| error.error)?;
     crash_point();
     // The directory entry must be durable too.
-    File::open(folder)?.sync_all()
+    folders::sync(folder)
 }
 
 /// Reads at most one byte more than `most`, so that the caller can detect larger input.

@@ -20,6 +20,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use daftar_domain::folders;
+
 /// The file of the database.
 pub(super) const DATABASE_FILE: &str = "db";
 /// The file with the database's configuration, which it writes on creation and requires at every start.
@@ -77,13 +79,8 @@ impl Disk {
             present.insert(name);
         }
         self.synced = present;
-        if is_changed { sync_folder(&self.large_values) } else { Ok(()) }
+        if is_changed { folders::sync(&self.large_values) } else { Ok(()) }
     }
-}
-
-/// Returns when the names in a folder are on disk.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// Hands the buffers of a database to the kernel.
@@ -130,6 +127,12 @@ fn wait_for<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
 /// Syncs the files that the database writes on creation and does not sync.
 pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
     File::open(folder.join(CONFIGURATION_FILE))?.sync_all()
+}
+
+/// Brings to disk what a killed process left in memory. The database syncs a snapshot when it is opened, but not the
+/// file that the snapshot points into.
+pub(super) fn sync_left(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::fdatasync(File::open(folder.join(DATABASE_FILE))?)?)
 }
 
 /// Removes snapshots of the database that a power cut left unfinished. It reads the last one by name, finished or not,

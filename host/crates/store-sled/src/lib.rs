@@ -69,7 +69,7 @@ pub use daftar_store::meters::StoreRecorders;
 use daftar_store::meters::{Meters, StoreUsage};
 use daftar_store::plan::{Present, Recent};
 use daftar_store::{
-    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
+    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write, blocking,
     changes_records, record,
 };
 
@@ -131,7 +131,10 @@ impl SledStore {
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
             |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
-        open::check_copied(path, &reader)?;
+        match open::check_copied(path, &reader) {
+            Err(OpenError::NotCompared(_)) if options.opens_not_compared => {}
+            checked => checked?,
+        }
         let state = contain(|| State::read(&reader)).unwrap_or_else(|Panicked| Err(not_understood()));
         let state = state.map_err(database_error)?;
         open::check_acknowledged(path, &state.acknowledged())?;
@@ -217,9 +220,7 @@ impl SledStore {
             return self.read_here(read);
         }
         let reader = self.reader.clone();
-        let read =
-            tokio::task::spawn_blocking(move || contained(&reader, read)).instrument(info_span!("store.read")).await;
-        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+        blocking(move || contained(&reader, read)).instrument(info_span!("store.read")).await?
     }
 
     /// Reads a few values in the calling thread.

@@ -5,9 +5,8 @@
 //! **Invariant:** an interrupted first start is repeated: nothing was acknowledged before the folder has its first
 //! marker ([`super::mark`]), and until then it has the file [`NEW_FILE`].
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +14,10 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use daftar_domain::error::{Panicked, contain};
+use daftar_domain::folders;
 
 use super::database::Database;
-use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, Disk, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX, sync_folder};
+use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, Disk, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 use super::not_understood;
@@ -51,12 +51,14 @@ pub struct SledOptions {
     pub cache_bytes: u64,
     /// The most waiting writes; one more is rejected as [`StoreError::Overloaded`].
     pub queue_writes_max: usize,
+    /// True to open a folder that was caught up and not compared, for that comparison.
+    pub opens_not_compared: bool,
 }
 
 impl Default for SledOptions {
     /// 64 MiB, and as many writes as take about a quarter of a second.
     fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024 }
+        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024, opens_not_compared: false }
     }
 }
 
@@ -108,6 +110,11 @@ pub enum OpenError {
         /// What to do.
         remedy: &'static str,
     },
+    /// It was caught up, and not compared with its source to the end, or differs from it.
+    #[error(
+        "the register in the data folder `{}` was caught up, and not compared with its source to the end, or they differ: run `daftar migrate catch-up --to sled` again", .0.display()
+    )]
+    NotCompared(PathBuf),
     /// It cannot be caught up: no register was copied into it.
     #[error(
         "no register was moved into the data folder `{}`: fill an empty one first, with `daftar migrate fill --to sled` or `daftar restore FILE`", .0.display()
@@ -168,7 +175,7 @@ const LOCK_WAITS_MAX: u32 = 100;
 /// See [`OpenError`].
 pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
-    make(path).map_err(io_error)?;
+    folders::make_all(path).map_err(io_error)?;
     let lock = lock(path)?;
     let is_new = begin(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
@@ -182,13 +189,13 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     // Only now: the unfinished write is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mut mark = Mark::open(path).map_err(io_error)?;
-    sync_folder(path).map_err(io_error)?;
+    folders::sync(path).map_err(io_error)?;
     if is_new {
         if mark::read(path).is_none() {
             mark.write_durably(Acknowledged::default()).map_err(io_error)?;
         }
         // Synced, or a start after a power cut could take the folder for a new one.
-        fs::remove_file(path.join(NEW_FILE)).and_then(|()| sync_folder(path)).map_err(io_error)?;
+        fs::remove_file(path.join(NEW_FILE)).and_then(|()| folders::sync(path)).map_err(io_error)?;
     }
     Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
 }
@@ -204,10 +211,10 @@ fn begin(path: &Path) -> Result<bool, OpenError> {
     }
     check_complete(path)?;
     if path.join(DATABASE_FILE).exists() {
-        disk::remove_unfinished_snapshots(path).map_err(io_error)?;
+        disk::sync_left(path).and_then(|()| disk::remove_unfinished_snapshots(path)).map_err(io_error)?;
         return Ok(new_file.exists());
     }
-    File::create(new_file).and_then(|_| sync_folder(path)).map_err(io_error)?;
+    File::create(new_file).and_then(|_| folders::sync(path)).map_err(io_error)?;
     Ok(true)
 }
 
@@ -225,15 +232,17 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Rejects a folder into which a register was not copied completely.
+/// Rejects a folder into which a register was not copied completely, or which was not compared afterwards.
 ///
 /// # Errors
-/// [`OpenError::Unfinished`]; [`OpenError::Database`] if the state of the copy cannot be read.
+/// [`OpenError::Unfinished`] and [`OpenError::NotCompared`]; [`OpenError::Database`] if the state of the copy cannot be
+/// read.
 pub(super) fn check_copied(path: &Path, reader: &Reader) -> Result<(), OpenError> {
     let reason = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
     match reader.origin().map_err(reason)? {
         None | Some(Origin::Filled(_)) => Ok(()),
         Some(Origin::Filling) => Err(unfinished_fill(path)),
+        Some(Origin::CaughtUp(_)) => Err(OpenError::NotCompared(path.to_owned())),
         Some(Origin::CatchingUp(_)) => {
             let remedy = "run `daftar migrate catch-up --to sled` again";
             Err(OpenError::Unfinished { path: path.to_owned(), remedy })
@@ -320,7 +329,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(Database, 
     {
         finish_unfinished(path, &database, register)?;
     }
-    // Values that cannot be read are findings of the check.
+    // Values that cannot be read are findings of the check; a folder that was not compared may be checked.
     match check_copied(path, &Reader { database: database.clone(), health: Arc::default() }) {
         Err(unfinished @ OpenError::Unfinished { .. }) => Err(unfinished),
         Ok(()) | Err(_) => Ok((database, lock)),
@@ -363,18 +372,6 @@ fn reason_of(error: &::sled::Error) -> String {
     match error {
         ::sled::Error::ReportableBug(reason) => reason.clone(),
         error => error.to_string(),
-    }
-}
-
-/// Creates the folder, for its owner only. An existing folder keeps its permissions.
-fn make(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    match fs::canonicalize(path)?.parent() {
-        Some(parent) => sync_folder(parent),
-        None => Ok(()),
     }
 }
 

@@ -34,10 +34,9 @@ use daftar_store::archive::Origin;
 use daftar_store::change_log::HistoryMark;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::verify::{
-    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, blocking, finding, photo_name, undecodable,
-    unreadable,
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, photo_name, undecodable, unreadable,
 };
-use daftar_store::{StoreError, record};
+use daftar_store::{StoreError, blocking, record};
 
 /// A folder that no server uses, opened for verification only.
 pub struct StoppedStore {
@@ -152,7 +151,7 @@ impl RawValues for RawKeys {
     fn audit_gaps(&self) -> (u64, u64) {
         let mark = self.get(keys::ORIGIN).ok().flatten();
         match mark.map(|mark| record::origin::decode(&mark)) {
-            Some(Ok(Origin::Filled(held))) => (held.audit, held.audit_values),
+            Some(Ok(Origin::Filled(held) | Origin::CaughtUp(held))) => (held.audit, held.audit_values),
             Some(Ok(Origin::Filling | Origin::CatchingUp(_)) | Err(_)) | None => (0, 0),
         }
     }

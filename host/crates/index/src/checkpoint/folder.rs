@@ -1,8 +1,8 @@
 //! The checkpoint folder: files are written atomically, the newest ones are retained, corrupt ones quarantined.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::read::{Loading, head};
@@ -11,6 +11,7 @@ use crate::Columns;
 use crate::image::Image;
 use crate::stored::Corrupt;
 use daftar_domain::change::Sequence;
+use daftar_domain::folders;
 
 /// The number of retained checkpoints: the newest, and the one before it in case the newest is corrupt.
 const RETAINED_MAX: usize = 2;
@@ -46,9 +47,7 @@ impl CheckpointFolder {
     /// # Errors
     /// If it cannot be created or read.
     pub fn open(path: PathBuf) -> io::Result<Self> {
-        if !path.is_dir() {
-            DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        }
+        folders::make_all(&path)?;
         let folder = Self { path };
         for half in folder.named(TEMPORARY)? {
             fs::remove_file(half)?;
@@ -83,7 +82,7 @@ impl CheckpointFolder {
         let temporary = self.path.join(format!("{name}{TEMPORARY}"));
         let written = self.write_whole(image, mark, &temporary).and_then(|bytes| {
             fs::rename(&temporary, self.path.join(&name))?;
-            File::open(&self.path)?.sync_all()?;
+            folders::sync(&self.path)?;
             Ok(bytes)
         });
         if written.is_err() {

@@ -142,7 +142,6 @@ impl LibraryRefill {
             }
             records.write(&self.folder.join(LIST_FILE))?;
         }
-        File::open(&self.folder)?.sync_all()?;
         Ok(refused)
     }
 }

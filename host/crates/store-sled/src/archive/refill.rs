@@ -15,7 +15,7 @@ use daftar_domain::config::StoreBackend;
 use daftar_domain::photo::Photo;
 use daftar_store::archive::{self, ApplyReport, Carried, CatchUp, Ends, Entry, Held, Origin, Refill};
 use daftar_store::segment::OpenSegment;
-use daftar_store::{IdentifierOwner, StoreError, record};
+use daftar_store::{IdentifierOwner, StoreError, blocking, record};
 
 use super::super::disk::{self, Disk};
 use super::super::group::Operation;
@@ -50,6 +50,8 @@ pub(super) struct Filling {
     source: Option<archive::Mark>,
     /// True once the mark of an unfinished copy is written.
     is_marked: bool,
+    /// True if the folder has to be compared with its source before a server opens it.
+    requires_comparison: bool,
     /// The contents of a folder that is being caught up; none if it was empty.
     pub(super) known: Option<Known>,
     /// Released last: fields are dropped in this order.
@@ -74,18 +76,33 @@ impl SledRefill {
         Ok(Self(Some(filling)))
     }
 
-    /// Starts to catch up a folder that was filled before, or whose catching up was interrupted.
+    /// Notes that a folder that was caught up was compared with its source, without differences: servers open it from
+    /// now on.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn note_compared(path: &Path, cache_bytes: u64) -> Result<(), OpenError> {
+        let mut filling = Filling::open(path, cache_bytes)?;
+        let refused = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+        if let Some(Origin::CaughtUp(held)) = filling.reader.origin().map_err(refused)? {
+            filling.note(&Origin::Filled(held)).and_then(|()| filling.sync()).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Starts to catch up a folder that was filled before, or whose catching up or comparison was interrupted.
     ///
     /// # Errors
     /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
     pub fn catch_up(path: &Path, cache_bytes: u64) -> Result<CatchUp, OpenError> {
         let mut filling = Filling::open(path, cache_bytes)?;
         let refused = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
-        let (held, is_complete) = match filling.reader.origin().map_err(refused)? {
+        let (held, is_complete, is_compared) = match filling.reader.origin().map_err(refused)? {
             None => return Err(OpenError::NotFilled(path.to_owned())),
             Some(Origin::Filling) => return Err(open::unfinished_fill(path)),
-            Some(Origin::CatchingUp(held)) => (held, false),
-            Some(Origin::Filled(held)) => (held, true),
+            Some(Origin::CatchingUp(held)) => (held, false, false),
+            Some(Origin::CaughtUp(held)) => (held, true, false),
+            Some(Origin::Filled(held)) => (held, true, true),
         };
         let ends = filling.reader.ends(&held).map_err(refused)?;
         let how = held.written_since(ends.sequence, ends.code_table_parts, ends.audit);
@@ -100,7 +117,7 @@ impl SledRefill {
         filling.segment = filling.reader.open_segment(held.audit).map_err(refused)?;
         (filling.sequence, filling.removal, filling.known) = (held.sequence, held.removal, Some(known));
         let refill = Box::new(Self(Some(filling)));
-        Ok(CatchUp { backend: StoreBackend::Sled, held, ends, was_interrupted: !is_complete, refill })
+        Ok(CatchUp { backend: StoreBackend::Sled, held, ends, was_interrupted: !is_compared, refill })
     }
 
     /// Runs work on the folder in a thread for blocking work. Rejects all work after a failure.
@@ -111,8 +128,7 @@ impl SledRefill {
         let Some(mut filling) = self.0.take() else {
             return Err(StoreError::Failed("filling the store has failed before".into()));
         };
-        let done = tokio::task::spawn_blocking(move || work(&mut filling).map(|done| (filling, done))).await;
-        let (filling, done) = done.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
+        let (filling, done) = blocking(move || work(&mut filling).map(|done| (filling, done))).await??;
         self.0 = Some(filling);
         Ok(done)
     }
@@ -128,6 +144,12 @@ impl Refill for SledRefill {
 
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.fill(move |filling| filling.put(entries)).await
+    }
+
+    fn require_comparison(&mut self) {
+        if let Some(filling) = &mut self.0 {
+            filling.requires_comparison = true;
+        }
     }
 
     async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
@@ -157,6 +179,7 @@ impl Filling {
             removal: None,
             source: None,
             is_marked: false,
+            requires_comparison: false,
             known: None,
             _lock: lock,
         })
@@ -214,14 +237,15 @@ impl Filling {
                         "it has fewer or more records than its source; delete the folder, and fill an empty one";
                     return Err(corrupt("register", reason));
                 }
-                self.note(&Origin::Filled(Held {
+                let held = Held {
                     register: source.register,
                     sequence: source.sequence,
                     code_table_parts: state.code_table_parts,
                     audit: state.last_audit,
                     audit_values: self.count_audit()?,
                     removal: self.removal,
-                }))?;
+                };
+                self.note(&if self.requires_comparison { Origin::CaughtUp(held) } else { Origin::Filled(held) })?;
             }
             None => self.remove([keys::ORIGIN.to_vec()])?,
         }
