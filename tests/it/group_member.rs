@@ -273,11 +273,12 @@ fn a_present_member_is_removed_by_its_identifier_by_which_the_group_shows_a_form
     drop(client.create_group(&household("H", &[("1", "head"), ("2", "spouse")])));
     let remove = |id: &str| client.post(&format!("{}/$remove-member", path("Group", "H")), &member(id, json!({})));
     drop(remove("1").expect(200));
-    for (id, identifier) in [
-        ("1", json!({"system": NATIONAL_ID, "value": "1", "period": {"end": "2020-01-01"}})),
-        ("2", json!({"system": NATIONAL_ID, "value": "1"})),
+    let identifier = |value: &str| json!({"system": NATIONAL_ID, "value": value});
+    for (id, identifiers) in [
+        ("1", json!([{"system": NATIONAL_ID, "value": "1", "period": {"end": "2020-01-01"}}])),
+        ("2", json!([identifier("2"), identifier("1")])),
     ] {
-        let patch = json!({"identifier": [identifier]});
+        let patch = json!({"identifier": identifiers});
         drop(client.request("PATCH", &path("Individual", id)).json(&patch).send().expect(200));
     }
     let shown = client.get(&path("Group", "H")).expect(200).json();
