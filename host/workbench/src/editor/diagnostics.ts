@@ -48,13 +48,12 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
       onVerdict({ kind: 'empty' })
       return []
     }
-    const request = () => `${state.engine} ${subject()} ${view.state.doc.toString()}`
-    const asked = request()
+    const asked = `${state.engine} ${subject()} ${expression}`
     if (last?.asked !== asked) {
       onVerdict({ kind: 'checking' })
       const validated = await validate(api, expression, subject())
-      // The text, subject kind or engine may have changed in the meantime; then another validation is pending.
-      if (request() !== asked) return []
+      // The text may have changed in the meantime; then another validation is pending.
+      if (view.state.doc.toString() !== expression) return []
       if ('message' in validated) {
         onVerdict({ kind: 'failed', message: validated.message })
         return []

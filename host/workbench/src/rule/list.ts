@@ -2,8 +2,7 @@
 // subject.
 
 import { isAbort, sentence } from '../api'
-import { openDialog } from '../dialog'
-import { fill, h } from '../dom'
+import { fill, freshId, h } from '../dom'
 import { t } from '../i18n'
 import { Csv, save } from './csv'
 import { type Decided, type Question, preview } from './preview'
@@ -22,12 +21,31 @@ export interface Listing extends Listed {
 }
 
 export function openList(listing: Listing): void {
-  const status = h('p', { role: 'status', class: 'hint' }, t.list.reading)
-  const { body, close, signal } = openDialog(listing.title, h('div', { class: 'row' }, status))
-  void read(listing, signal, (progress) => (status.textContent = progress))
+  const { context } = listing
+  const stop = new AbortController()
+  const id = freshId('list')
+  const body = h('div', {}, h('p', { role: 'status', class: 'hint' }, t.list.reading))
+  const dialog = h(
+    'dialog',
+    { class: 'card', 'aria-labelledby': id },
+    h(
+      'div',
+      { class: 'row' },
+      h('h2', { id }, listing.title),
+      h('button', { type: 'button', on: { click: () => dialog.close() } }, t.close),
+    ),
+    body,
+  )
+  dialog.addEventListener('close', () => {
+    stop.abort()
+    dialog.remove()
+  })
+  document.body.append(dialog)
+  dialog.showModal()
+  void read(listing, stop.signal, (progress) => fill(body, h('p', { role: 'status', class: 'hint' }, progress)))
     .then(({ rows, csv, count }) => {
-      status.textContent = count > rows.length ? t.list.shown(rows.length, count) : count > 0 ? t.list.found(count) : t.list.none
-      if (count > 0) show(body, { ...listing, onOpen: close }, rows, csv, signal)
+      fill(body, ...content({ ...listing, onOpen: () => dialog.close() }, rows, csv, count, stop.signal))
+      context.say(t.list.found(count))
     })
     .catch((error: unknown) => {
       if (!isAbort(error)) fill(body, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
@@ -59,12 +77,12 @@ async function read({ context, question, requested, isOf }: Listing, signal: Abo
   return found
 }
 
-/** Adds the first rows, a page at a time, and the download of all. */
-function show(body: HTMLElement, listing: Listing, rows: Decided[], csv: Csv, signal: AbortSignal): void {
+function content(listing: Listing, rows: Decided[], csv: Csv, count: number, signal: AbortSignal): (HTMLElement | false)[] {
+  if (count === 0) return [h('p', {}, t.list.none)]
   const list = h('ul', { class: 'sample' })
   let shown = 0
-  const more = h('button', { type: 'button', on: { click: () => add() } })
-  const add = () => {
+  const more = h('button', { type: 'button', on: { click: () => show() } })
+  const show = () => {
     const page = rows.slice(shown, shown + PAGE)
     list.append(...items(page, listing, signal))
     shown += page.length
@@ -72,9 +90,17 @@ function show(body: HTMLElement, listing: Listing, rows: Decided[], csv: Csv, si
     more.hidden = left === 0
     more.textContent = t.list.more(left)
   }
-  add()
-  body.firstElementChild?.append(h('button', { type: 'button', on: { click: () => save(csv.file(), `${t.reach.csvFile}.csv`) } }, t.list.csv))
-  body.append(list, more)
+  show()
+  return [
+    h(
+      'div',
+      { class: 'row' },
+      h('p', { class: 'hint' }, count > rows.length ? t.list.shown(rows.length, count) : t.list.found(count)),
+      h('button', { type: 'button', on: { click: () => save(csv.file(), `${t.reach.csvFile}.csv`) } }, t.list.csv),
+    ),
+    list,
+    more,
+  ]
 }
 
 /** The same request for a part of its population. */

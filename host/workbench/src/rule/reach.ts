@@ -77,7 +77,7 @@ export class Reach {
   }
 
   close(): void {
-    if (this.#running.close()) state.isReachDue = true
+    this.#running.cancel()
     this.#names.abort()
   }
 
