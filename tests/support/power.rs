@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use self::disk::{Disk, Fault};
-use self::history::{Event, Loss, Replay, Synced, syncs};
+use self::history::{Event, Loss, Replay, Synced, peaks, syncs};
 use super::dice::Dice;
 
 /// Number of states rebuilt from one history.
@@ -34,6 +34,10 @@ const COUNTED_FROM: u32 = 100;
 const MEMORY: &str = "/dev/shm";
 /// In one of so many states the power is cut a second time, during the next start.
 const CUT_AGAIN_ONE_IN: u64 = 8;
+/// One of so many points is one of those with the most unsynced data.
+const PEAK_ONE_IN: u64 = 5;
+/// One of so many rounds of writes to a store consists of large photos.
+const LARGE_ONE_IN: u64 = 8;
 /// In one of so many histories the first start is killed.
 const KILLED_ONE_IN: u64 = 4;
 /// Number of groups of writes whose syncs are left out, those with the most syncs.
@@ -126,8 +130,7 @@ impl Model {
     /// Prepares the disk for a program.
     fn of(subject: Subject, disk: &Disk) -> Self {
         match subject {
-            // Without large values: the known fault of VERIFY.md would be found now and then.
-            Subject::Store => Self::Store(register::Model::new(u64::MAX)),
+            Subject::Store => Self::Store(register::Model::new(LARGE_ONE_IN)),
             Subject::LargePhotos => Self::Store(register::Model::new(1)),
             Subject::DataFolder => Self::DataFolder(folder::Model::of(disk).expect("folders can be made")),
         }
@@ -233,7 +236,8 @@ impl Recording {
             return Err(format!("history {}: the program failed on a disk that did not: {ended}", self.seed));
         }
         let mut dice = Dice::new(self.seed ^ 0x5ca1_ab1e);
-        let points = (0..states).map(|_| self.draw_point(&mut dice)).collect();
+        let peaks = peaks(&self.events, self.began);
+        let points = (0..states).map(|_| self.draw_point(&peaks, &mut dice)).collect();
         self.check_at(points, BTreeSet::new(), Loss::Any, &mut dice)
     }
 
@@ -314,8 +318,11 @@ impl Recording {
         Ok(summary)
     }
 
-    /// Half of the points are after a sync or an acknowledgement.
-    fn draw_point(&self, dice: &mut Dice) -> usize {
+    /// Some points are those with the most unsynced data; half of the others are after a sync or an acknowledgement.
+    fn draw_point(&self, peaks: &[usize], dice: &mut Dice) -> usize {
+        if !peaks.is_empty() && dice.below(PEAK_ONE_IN) == 0 {
+            return peaks[dice.below(peaks.len() as u64) as usize];
+        }
         let point = self.began + dice.below((self.events.len() - self.began) as u64 + 1) as usize;
         if dice.below(2) == 0 {
             return point;

@@ -29,8 +29,7 @@ const ORDERED: &str = "a later sync of the same folder covers it, and names of o
 const FIRST_MARK: &str = "without the marker a start repeats an interrupted first start only while `daftar.new` exists";
 const MADE_AGAIN: &str = "each later part that creates a folder below it syncs it too";
 const MARK: &str = "an older marker detects less, and loses nothing";
-const LARGE_VALUES: &str = "the store writes no value so large that the database gives it a file";
-const LONG_COPY: &str = "of a copy with more than two segments of the log, the first or the last could be lost alone";
+const CLOSED: &str = "the database syncs its file when it is closed, before the copy is reported";
 const OUTPUT: &str = "the output of a command, which is run again after a power failure";
 const PROGRESS: &str = "the progress of a command, which repeats what it does not know";
 
@@ -68,20 +67,17 @@ pub const CALLS: &[(&str, &[Need])] = &[
         "crates/store-sled/src/archive/refill.rs",
         &[
             No("servers reject a folder whose comparison was not noted, until it is compared again"),
-            Unshown(LONG_COPY),
-            Unshown(LONG_COPY),
-            No("the database syncs its file when it is closed, before the copy is reported"),
+            No("it limits the memory: what the database writes is on disk in order"),
+            No(CLOSED),
             No(MARK),
-            Unshown(LONG_COPY),
-            Unshown("as in `writer.rs`, while a folder receives large values that it lacks"),
+            No(CLOSED),
         ],
     ),
+    ("crates/store-sled/src/committer.rs", &[Alone(Store, "write: store/db")]),
     (
         "crates/store-sled/src/disk.rs",
         &[
-            Alone(Store, "write: store/db"),
-            No(LARGE_VALUES),
-            No(LARGE_VALUES),
+            Between(LargePhotos, "write: store/db"),
             Alone(Store, "open: store/conf"),
             Unshown("the power fails during a start after a process with a complete store was killed"),
         ],
@@ -108,7 +104,6 @@ pub const CALLS: &[(&str, &[Need])] = &[
             Unshown("a batch that fails in the middle may be on disk in part, which no failing call here causes"),
         ],
     ),
-    ("crates/store-sled/src/writer.rs", &[Between(LargePhotos, "write: store/db")]),
     ("src/app/doctor/machine.rs", &[No("it measures the disk")]),
     ("src/app/open.rs", &[No(MADE_AGAIN)]),
     (
@@ -139,7 +134,7 @@ const SYNCING: [&str; 8] = [
     "folders::sync_where_possible(",
 ];
 /// Calls of the embedded store that sync by one of these.
-const SYNCING_IN_STORE: [&str; 2] = [".sync()", "write_durably("];
+const SYNCING_IN_STORE: [&str; 3] = [".flush()", "disk::flush(", "write_durably("];
 const STORE: &str = "crates/store-sled/";
 /// The beginning of unit tests in a file.
 const UNIT_TESTS: &str = "#[cfg(test)]\nmod tests {";

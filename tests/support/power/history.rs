@@ -3,8 +3,7 @@
 //! Possible effects of a power cut on unsynced data:
 //!
 //! - The bytes of a file since its last sync: all writes are present, or none, or a prefix of them, or any subset, or
-//!   any sector of 512 bytes in the state after any of the writes to it; if it is asked for, all but some successive
-//!   ones. The length of the file is the end of the present data. A sector is never partly written.
+//!   any sector of 512 bytes in the state after any of the writes to it, or all but some successive ones. The length of the file is the end of the present data. A sector is never partly written.
 //! - The names of a folder since its last sync: the first changes are present, in the order in which they were made,
 //!   and the remaining ones are not. ext4, XFS, btrfs and ZFS write names in that order. The names of two folders are
 //!   independent.
@@ -28,6 +27,8 @@ pub(super) type Node = u64;
 pub(super) const ROOT: Node = 1;
 /// Unit that a disk writes atomically.
 const SECTOR: usize = 512;
+/// Number of points with the most unsynced bytes.
+const PEAKS_MAX: usize = 12;
 /// Zeros of this length are left out where a file is written.
 const HOLE: [u8; 4096] = [0; 4096];
 
@@ -120,6 +121,27 @@ pub(super) fn syncs(events: &[Event]) -> Vec<Synced> {
     syncs
 }
 
+/// Returns the points with the most unsynced bytes, each right before a sync, from a point on.
+pub(super) fn peaks(events: &[Event], from: usize) -> Vec<usize> {
+    let mut unsynced: BTreeMap<Node, usize> = BTreeMap::new();
+    let mut before_syncs = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        match event {
+            Event::Bytes { node, change: Change::Write { bytes, .. } } => {
+                *unsynced.entry(*node).or_default() += bytes.len();
+            }
+            Event::Sync { node } if unsynced.contains_key(node) => {
+                before_syncs.push((unsynced.values().sum::<usize>(), at));
+                unsynced.remove(node);
+            }
+            _ => {}
+        }
+    }
+    before_syncs.retain(|(_, at)| *at >= from);
+    before_syncs.sort_unstable_by(|one, other| other.cmp(one));
+    before_syncs.into_iter().take(PEAKS_MAX).map(|(_, at)| at).collect()
+}
+
 /// The beginnings of names that end with a number or a random text.
 const BEGINNINGS: [&str; 5] = ["snap.", ".unfinished-", ".daftar-backup-", ".daftar-", ".tmp"];
 /// The ends of names that begin with a number or a digest.
@@ -187,7 +209,7 @@ pub(super) struct Replay {
 /// The unsynced writes of a file that are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// None, all, or any.
+    /// None, all, any, or some successive ones.
     Any,
     /// Some successive ones; all others are present.
     Hole,
@@ -283,7 +305,7 @@ impl StoredFile {
     fn cut(&self, loss: Loss, dice: &mut Dice) -> Vec<u8> {
         let mut content = self.synced.clone();
         let mode = match loss {
-            Loss::Any => dice.below(5),
+            Loss::Any => dice.below(6),
             Loss::Hole => 5,
         };
         let (one, other) = (up_to(dice, self.since.len()), up_to(dice, self.since.len()));

@@ -1,6 +1,6 @@
 //! The committer thread: completes the groups that the writer has applied, while the writer works on the next one.
 //!
-//! A group is flushed and synced, passed to the sink, and acknowledged. The writer is notified as soon as it is on disk,
+//! A group is flushed to disk, passed to the sink, and acknowledged. The writer is notified as soon as it is on disk,
 //! and applies the next group from then on; it plans that one before.
 //!
 //! **Invariant:** groups are completed one at a time, in the order in which they were applied.
@@ -34,12 +34,10 @@ use super::writer::{Answer, Assigned};
 
 /// The calls that bring an applied group to disk. Replaceable in tests: disks do not fail on request.
 pub(super) struct DiskCalls {
-    /// Hands the buffers of the database to the kernel. May block forever after a failed write.
+    /// Brings the buffers of the database to disk. May block forever after a failed write.
     pub(super) flush: Box<dyn FnMut() -> ::sled::Result<()> + Send>,
     /// The time limit of a flush.
     pub(super) flush_limit: Duration,
-    /// Syncs flushed data to disk.
-    pub(super) sync: Box<dyn FnMut() -> io::Result<()> + Send>,
 }
 
 /// A group that the database contains and that may not be on disk yet.
@@ -59,8 +57,6 @@ pub(super) struct Applied {
 /// The work of the thread.
 enum Task {
     Complete(Box<Applied>),
-    /// Brings the first batches of a group to disk.
-    Sync,
     /// Reports that all earlier tasks are done.
     Report(SyncSender<()>),
 }
@@ -138,23 +134,8 @@ impl Committer {
                 let failure = self.health.fail("writing", &"the committer thread has stopped");
                 group.answers.fail(&self.health, failure);
             }
-            Err(Task::Sync | Task::Report(_)) => {}
+            Err(Task::Report(_)) => {}
         }
-    }
-
-    /// Brings the batches to disk that are applied so far; the group before must be settled.
-    ///
-    /// # Errors
-    /// If the disk fails, or takes too long.
-    pub(super) fn sync(&mut self) -> Result<(), StoreError> {
-        if self.send(Task::Sync).is_ok() && self.wait() {
-            return Ok(());
-        }
-        Err(self
-            .health
-            .check()
-            .err()
-            .unwrap_or_else(|| self.health.fail("writing", &"the committer thread has stopped")))
     }
 
     /// Waits until the last group is on disk, and fixes the snapshots after it.
@@ -234,7 +215,6 @@ impl Completion {
         for task in tasks {
             match task {
                 Task::Complete(group) => self.complete(*group, flushing, synced),
-                Task::Sync => self.bring_to_disk(flushing, synced),
                 Task::Report(done) => {
                     let _ = done.send(());
                 }
@@ -250,7 +230,7 @@ impl Completion {
         let Some(answers) = flushing.take() else { return };
         // Dropped before the results: no caller learns of a panic before the store has failed.
         let _guard = PanicGuard::new(&self.health, "the committer thread has panicked");
-        let stored = flushed.and_then(|()| if is_empty { Ok(()) } else { self.sync(&assigned) });
+        let stored = flushed.and_then(|()| if is_empty { Ok(()) } else { self.mark(&assigned) });
         if stored.is_ok() {
             self.last_sequence.store(assigned.last.sequence.0, Ordering::Release);
         }
@@ -270,15 +250,6 @@ impl Completion {
         }
     }
 
-    fn bring_to_disk(&mut self, flushing: &Flushing, synced: &SyncSender<bool>) {
-        flushing.put(Answers::default());
-        let flushed = self.flush();
-        // The writer has given up if the flush took too long.
-        if flushing.take().is_some() {
-            let _ = synced.send(flushed.and_then(|()| self.sync_disk()).is_ok());
-        }
-    }
-
     fn flush(&mut self) -> Result<(), StoreError> {
         self.health.check()?;
         match contain(|| (self.disk.flush)()) {
@@ -287,14 +258,8 @@ impl Completion {
         }
     }
 
-    fn sync_disk(&mut self) -> Result<(), StoreError> {
-        (self.disk.sync)().map_err(|error| self.health.fail("syncing the disk", &error))
-    }
-
-    /// Brings flushed data to disk, and writes the marker.
-    fn sync(&mut self, assigned: &Assigned) -> Result<(), StoreError> {
-        self.sync_disk()?;
-        // On disk already: if the marker cannot be written, the next write is not acknowledged.
+    /// Writes the marker of a group that is on disk. If that fails, the next write is not acknowledged.
+    fn mark(&mut self, assigned: &Assigned) -> Result<(), StoreError> {
         self.mark
             .write(assigned.acknowledged())
             .map_err(|error| self.health.fail("writing the acknowledgement marker", &error))

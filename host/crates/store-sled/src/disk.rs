@@ -1,26 +1,24 @@
 //! Makes the database's writes survive a power cut.
 //!
-//! The database's own `flush` hands its buffers to the kernel (`sync_file_range`) and no further: neither the file's
-//! length nor the drive's cache is covered. So this module opens the file a second time and calls `fdatasync`. Pages
-//! that are too large for the database's log are written to files of their own, which the database never syncs: the
-//! store writes none (`database`), and any that appear are synced here. Nor does it sync the file with its
-//! configuration.
+//! The database calls `sync_file_range` of the C library after a write to its log, and `flush` waits for it. This
+//! module defines that function by `fdatasync`. So what the database counts as durable is on disk, also while a group of
+//! transactions is written: the database reuses the space of older pages when newer ones are durable.
+//!
+//! The database does not sync the file with its configuration, nor files of pages that are too large for its log: the
+//! store writes none of those (`database`).
 //!
 //! **Invariant:** only the committer thread waits for the database's `flush` itself: after a failed write it may block
 //! forever.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{c_int, c_uint};
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
-
-use daftar_domain::folders;
 
 /// The file of the database.
 pub(super) const DATABASE_FILE: &str = "db";
@@ -32,58 +30,34 @@ pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
 /// The footer of a snapshot: its length in eight bytes and its checksum in four.
 const SNAPSHOT_END_BYTES: usize = 12;
-/// The time limit for the database to hand its buffers to the kernel. After a failed write it may block forever.
+/// The time limit for the database to bring its buffers to disk. After a failed write it may block forever.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
-/// The files of one database.
-#[derive(Debug)]
-pub(super) struct Disk {
-    log: File,
-    large_values: PathBuf,
-    synced: HashSet<OsString>,
+/// Brings a file to disk. The database calls the function of this name in the C library, and so this one, after each
+/// write to its log and before it counts the write as durable.
+///
+/// The function of the C library writes neither the length of the file nor the drive's cache.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the name of a function of the C library is given, and one is called")]
+#[unsafe(no_mangle)]
+extern "C" fn sync_file_range(file: c_int, _offset: i64, _length: i64, _flags: c_uint) -> c_int {
+    // SAFETY: the call takes a number, and rejects one that is not an open file.
+    unsafe { libc::fdatasync(file) }
 }
 
-impl Disk {
-    /// Opens the files of the database in a folder, which must be open already.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        Ok(Self {
-            log: File::open(folder.join(DATABASE_FILE))?,
-            large_values: folder.join(LARGE_VALUES_FOLDER),
-            synced: HashSet::new(),
-        })
+/// Tests that the database calls the function above.
+///
+/// # Errors
+/// If the program was linked in such a way that the database calls that of the C library.
+pub(super) fn check_linked() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if libc::sync_file_range as *const () != sync_file_range as *const () {
+        return Err(io::Error::other("the program was linked wrongly: the database would not sync its file"));
     }
-
-    /// Returns when everything flushed before is on disk.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        // First the large values, then the log that points to them.
-        self.sync_large_values()?;
-        Ok(rustix::fs::fdatasync(&self.log)?)
-    }
-
-    /// Syncs new large values. Normally reads an empty folder, in a few microseconds.
-    fn sync_large_values(&mut self) -> io::Result<()> {
-        let mut present = HashSet::new();
-        let mut is_changed = false;
-        for entry in fs::read_dir(&self.large_values)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if !self.synced.contains(&name) {
-                match File::open(entry.path()) {
-                    Ok(file) => rustix::fs::fdatasync(&file)?,
-                    // The database has removed it concurrently.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    Err(error) => return Err(error),
-                }
-                is_changed = true;
-            }
-            present.insert(name);
-        }
-        self.synced = present;
-        if is_changed { folders::sync(&self.large_values) } else { Ok(()) }
-    }
+    Ok(())
 }
 
-/// Hands the buffers of a database to the kernel.
+/// Brings the buffers of a database to disk.
 ///
 /// # Errors
 /// If the database fails, or takes longer than 20 seconds.
@@ -129,15 +103,18 @@ pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
     File::open(folder.join(CONFIGURATION_FILE))?.sync_all()
 }
 
-/// Brings to disk what a killed process left in memory. The database syncs a snapshot when it is opened, but not the
-/// file that the snapshot points into.
-pub(super) fn sync_left(folder: &Path) -> io::Result<()> {
-    Ok(rustix::fs::fdatasync(File::open(folder.join(DATABASE_FILE))?)?)
+/// Prepares the files of an existing database for opening.
+///
+/// Brings to disk what a killed process left in memory: the database syncs a snapshot when it is opened, but not the
+/// file that the snapshot points into. Removes unfinished snapshots.
+pub(super) fn prepare(folder: &Path) -> io::Result<()> {
+    rustix::fs::fdatasync(File::open(folder.join(DATABASE_FILE))?)?;
+    remove_unfinished_snapshots(folder)
 }
 
 /// Removes snapshots of the database that a power cut left unfinished. It reads the last one by name, finished or not,
 /// and does not open if that is unreadable; it recovers from an earlier one, and without any.
-pub(super) fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
+fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_snapshot = entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT_PREFIX));
@@ -160,6 +137,14 @@ fn is_whole_snapshot(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_database_syncs_by_the_function_of_this_module() {
+        check_linked().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(sync_file_range(std::os::fd::AsRawFd::as_raw_fd(&file), 0, 0, 0), 0);
+        assert_eq!(sync_file_range(-1, 0, 0, 0), -1);
+    }
 
     #[test]
     fn a_future_that_never_ends_is_not_waited_for() {

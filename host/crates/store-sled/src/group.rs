@@ -22,6 +22,12 @@ use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, Look, State};
 
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
+/// The most jobs of one group.
+pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
+/// A group of so many bytes of values is full: the disk has a limited time for each, and an interrupted one has to fit
+/// in the space that is reserved for it.
+const GROUP_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// Collects the jobs of one group.
 pub(super) struct Group<'g> {
     reader: &'g Reader,
@@ -64,9 +70,14 @@ impl<'g> Group<'g> {
         Self { reader, planner, state, counters, batches, changes, answers, snapshots, looks, jobs: 0 }
     }
 
-    /// Returns the number of jobs added.
-    pub(super) fn jobs(&self) -> usize {
-        self.jobs
+    /// Returns true if no job was added.
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs == 0
+    }
+
+    /// Returns true if more jobs belong to the next group.
+    pub(super) fn is_full(&self) -> bool {
+        self.jobs >= JOBS_PER_GROUP_MAX || self.batches.bytes >= GROUP_BYTES_MAX
     }
 
     /// Adds audit entries that belong to no write.
@@ -283,13 +294,6 @@ pub(super) struct Operation {
     pub(super) value: Option<Vec<u8>>,
 }
 
-impl Operation {
-    /// The length of key and value.
-    pub(super) fn bytes(&self) -> usize {
-        self.key.len().saturating_add(self.value.as_ref().map_or(0, Vec::len))
-    }
-}
-
 /// Keys and values in batches of bounded size. The audit entries of the writes of a batch are in that batch, and share
 /// values.
 #[derive(Default)]
@@ -300,6 +304,8 @@ struct Batches {
     audit: Vec<AuditEntry>,
     /// The number of values for them.
     audit_values: ValueCount,
+    /// The length of all values, without audit entries.
+    bytes: usize,
     /// The first value that could not be encoded.
     failure: Option<StoreError>,
 }
@@ -320,6 +326,7 @@ impl Batches {
     ) {
         let keys = values.len().saturating_add(removed.len());
         self.make_space(state, keys, &audit);
+        self.bytes = values.iter().fold(self.bytes, |bytes, (_, value)| bytes.saturating_add(value.len()));
         self.open.extend(values.into_iter().map(|(key, value)| Operation { key, value: Some(value) }));
         self.open.extend(removed.into_iter().map(|key| Operation { key, value: None }));
         self.audit_values = self.audit_values.with(&audit);

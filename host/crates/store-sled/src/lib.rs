@@ -79,9 +79,6 @@ const INLINE_READS_MAX: usize = 32;
 /// The number of requests removed in one job of the writer.
 const FORGOTTEN_AT_ONCE: usize = 256;
 
-/// Syncs flushed data to disk.
-type SyncDisk = Box<dyn FnMut() -> std::io::Result<()> + Send>;
-
 /// A register in a folder of its own.
 pub struct SledStore {
     /// `None` only while the store is being dropped: other references last only as long as sending a job.
@@ -106,27 +103,18 @@ impl SledStore {
     /// # Errors
     /// See [`OpenError`]: another process has it, a newer daftar wrote it, or it cannot be read.
     pub fn open(path: &Path, options: SledOptions) -> Result<Self, OpenError> {
-        Self::open_with(path, options, |mut disk| Box::new(move || disk.sync()))
-    }
-
-    fn open_with(
-        path: &Path,
-        options: SledOptions,
-        sync: impl FnOnce(disk::Disk) -> SyncDisk,
-    ) -> Result<Self, OpenError> {
-        Self::open_calling(path, options, |disk, database| DiskCalls {
-            flush: Box::new(move || database.flush().map(|_| ())),
+        Self::open_calling(path, options, |database| DiskCalls {
+            flush: Box::new(move || database.flush().map(drop)),
             flush_limit: FLUSH_LIMIT,
-            sync: sync(disk),
         })
     }
 
     fn open_calling(
         path: &Path,
         options: SledOptions,
-        calls: impl FnOnce(disk::Disk, ::sled::Db) -> DiskCalls,
+        calls: impl FnOnce(::sled::Db) -> DiskCalls,
     ) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mut mark, unfinished, register, lock } =
+        let open::OpenFolder { database, mut mark, unfinished, register, lock } =
             open::open(path, options.cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
@@ -147,7 +135,7 @@ impl SledStore {
             meters: Arc::clone(&meters),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
-            disk: calls(disk, reader.database.tree().clone()),
+            disk: calls(reader.database.tree().clone()),
             mark,
         };
         let not_started = |source| OpenError::Io { path: path.to_owned(), source };

@@ -17,7 +17,7 @@ use daftar_domain::error::{Panicked, contain};
 use daftar_domain::folders;
 
 use super::database::Database;
-use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, Disk, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX};
+use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 use super::not_understood;
@@ -157,7 +157,6 @@ pub enum OpenError {
 /// An open folder. The lock is released after the database is closed: fields are dropped in this order.
 pub(super) struct OpenFolder {
     pub(super) database: Database,
-    pub(super) disk: Disk,
     pub(super) mark: Mark,
     pub(super) unfinished: Unfinished,
     /// The id of the register.
@@ -175,17 +174,15 @@ const LOCK_WAITS_MAX: u32 = 100;
 /// See [`OpenError`].
 pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
-    folders::make_all(path).map_err(io_error)?;
+    disk::check_linked().and_then(|()| folders::make_all(path)).map_err(io_error)?;
     let lock = lock(path)?;
     let is_new = begin(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     disk::sync_made(path).map_err(io_error)?;
-    let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
     let register = name_register(&database).map_err(|error| database_error(path, &error))?;
     finish_unfinished(path, &database, register)?;
     disk::flush(database.tree()).map_err(|error| database_error(path, &error))?;
-    disk.sync().map_err(io_error)?;
     // Only now: the unfinished write is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mut mark = Mark::open(path).map_err(io_error)?;
@@ -197,7 +194,7 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
         // Synced, or a start after a power cut could take the folder for a new one.
         fs::remove_file(path.join(NEW_FILE)).and_then(|()| folders::sync(path)).map_err(io_error)?;
     }
-    Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
+    Ok(OpenFolder { database, mark, unfinished, register, lock })
 }
 
 /// Prepares a folder for opening the database. Returns true if nothing has been acknowledged in it yet.
@@ -211,7 +208,7 @@ fn begin(path: &Path) -> Result<bool, OpenError> {
     }
     check_complete(path)?;
     if path.join(DATABASE_FILE).exists() {
-        disk::sync_left(path).and_then(|()| disk::remove_unfinished_snapshots(path)).map_err(io_error)?;
+        disk::prepare(path).map_err(io_error)?;
         return Ok(new_file.exists());
     }
     File::create(new_file).and_then(|_| folders::sync(path)).map_err(io_error)?;
@@ -318,7 +315,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(Database, 
         return Err(OpenError::Foreign { path: path.to_owned(), reason });
     }
     let lock = lock(path)?;
-    disk::remove_unfinished_snapshots(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+    disk::prepare(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     if layout(path, &database)?.is_none() {
         return Err(unknown_layout(path));

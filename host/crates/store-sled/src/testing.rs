@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use super::committer::DiskCalls;
+use super::disk::FLUSH_LIMIT;
 use super::{SledOptions, SledRefill, SledStore};
 use daftar_store::Store;
 use daftar_store::archive::{Archive, Refill};
@@ -29,7 +31,8 @@ impl SledStore {
     #[must_use]
     pub fn temporary() -> Self {
         let folder = TempDir::new().unwrap();
-        let mut store = Self::open_with(&folder.path().join("registry"), options(), |_| Box::new(|| Ok(()))).unwrap();
+        let never = |_| DiskCalls { flush: Box::new(|| Ok(())), flush_limit: FLUSH_LIMIT };
+        let mut store = Self::open_calling(&folder.path().join("registry"), options(), never).unwrap();
         store.folder = Some(folder);
         store
     }

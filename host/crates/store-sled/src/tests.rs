@@ -266,19 +266,29 @@ async fn an_unreadable_value_is_named_and_affects_no_other() {
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(3));
 }
 
+/// Opens a store that calls a function before each flush, and flushes if that succeeds.
+fn open_with(
+    path: &Path,
+    options: SledOptions,
+    mut before: impl FnMut() -> std::io::Result<()> + Send + 'static,
+) -> SledStore {
+    let store = SledStore::open_calling(path, options, |database| DiskCalls {
+        flush: Box::new(move || before().map_err(Into::into).and_then(|()| database.flush().map(drop))),
+        flush_limit: FLUSH_LIMIT,
+    });
+    store.unwrap()
+}
+
 #[tokio::test]
 async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     let folder = TempDir::new().unwrap();
     let fails = Arc::new(AtomicBool::new(false));
     let listener = Arc::new(Listener::default());
     let broken = Arc::clone(&fails);
-    let store = SledStore::open_with(folder.path(), options(), |mut disk| {
-        Box::new(move || {
-            let is_broken = broken.load(Ordering::SeqCst);
-            if is_broken { Err(std::io::Error::other("no space left on device")) } else { disk.sync() }
-        })
-    })
-    .unwrap();
+    let store = open_with(folder.path(), options(), move || {
+        let is_broken = broken.load(Ordering::SeqCst);
+        if is_broken { Err(std::io::Error::other("no space left on device")) } else { Ok(()) }
+    });
     store.attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
     create(&store, person(&["urn:x:a|1"])).await;
     let second = || vec![Operation::create(person(&["urn:x:a|2"]))];
@@ -286,7 +296,7 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
         fails.store(is_broken, Ordering::SeqCst);
         let error = commit(&store, second()).await.unwrap_err();
         let StoreError::Failed(cause) = error else { panic!("wrong error: {error}") };
-        assert_eq!(cause.to_string(), "syncing the disk: no space left on device");
+        assert_eq!(cause.to_string(), "flushing: IO error: no space left on device");
         assert!(matches!(store.raise_counter("day", 1).await, Err(StoreError::Failed(_))));
         assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
         assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
@@ -351,15 +361,12 @@ async fn a_full_queue_refuses_instead_of_growing() {
     let is_slow = Arc::new(AtomicBool::new(false));
     let slow = Arc::clone(&is_slow);
     let few = SledOptions { queue_writes_max: 2, ..options() };
-    let store = SledStore::open_with(folder.path(), few, |mut disk| {
-        Box::new(move || {
-            if slow.load(Ordering::SeqCst) {
-                let _ = gate.recv();
-            }
-            disk.sync()
-        })
-    })
-    .unwrap();
+    let store = open_with(folder.path(), few, move || {
+        if slow.load(Ordering::SeqCst) {
+            let _ = gate.recv();
+        }
+        Ok(())
+    });
     let store = Arc::new(store);
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     is_slow.store(true, Ordering::SeqCst);

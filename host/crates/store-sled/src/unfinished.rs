@@ -19,7 +19,6 @@ use sha2::{Digest, Sha256};
 use daftar_store::StoreError;
 
 use super::database::Database;
-use super::disk;
 use super::group::Operation;
 
 /// The file, in the folder of the database.
@@ -136,8 +135,8 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(bytes)
 }
 
-/// Repeats the saved group of a folder if it belongs to this register and follows its state. The file is not changed:
-/// [`Unfinished::open`] empties it once everything is on disk.
+/// Repeats the saved group of a folder if it belongs to this register and follows its state. Neither is it brought to
+/// disk, nor is the file changed: [`Unfinished::open`] empties it once everything is on disk.
 ///
 /// # Errors
 /// If it cannot be read, or the database fails again.
@@ -155,7 +154,6 @@ pub(super) fn finish(
         return Ok(());
     }
     database.apply(operations.iter()).map_err(|error| failed(&error))?;
-    disk::flush(database.tree()).map_err(|error| failed(&error))?;
     tracing::info!(keys = operations.len(), "completed a write that a failure of the store interrupted");
     Ok(())
 }

@@ -1,11 +1,8 @@
 //! The writer thread.
 //!
 //! **Invariant:** nothing else writes to the database. Waiting jobs are taken as a group: planned, applied in batches, and
-//! handed to the committer ([`super::committer`]), which flushes and syncs it once, passes it to the sink and completes
+//! handed to the committer ([`super::committer`]), which flushes it to disk once, passes it to the sink and completes
 //! its jobs, in order.
-//!
-//! **Invariant:** less than a segment of the log is written between two syncs, unless a single batch is larger: it begins
-//! right after a sync. The database does not detect that an earlier segment was lost if two later ones were kept.
 //!
 //! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
 //! while a batch is applied, reads wait.
@@ -39,11 +36,6 @@ use super::unfinished::{Place, Unfinished};
 
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
-/// The most bytes of keys and values that are applied between two syncs, unless a single batch has more. The log contains
-/// up to several times as much, and its segments have 2 MiB.
-pub(super) const UNSYNCED_BYTES_MAX: usize = 256 * 1024;
-/// The most jobs of one group.
-pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
 
 /// The sender of a job's result to the caller.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -197,14 +189,7 @@ impl Writer {
     /// Writes batches to the database, in order.
     fn apply_batches(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         self.reader.health.check()?;
-        let mut unsynced = 0_usize;
         for (at, operations) in batches.iter().enumerate() {
-            let bytes = operations.iter().map(Operation::bytes).sum();
-            if unsynced > 0 && unsynced.saturating_add(bytes) > UNSYNCED_BYTES_MAX {
-                self.committer.sync()?;
-                unsynced = 0;
-            }
-            unsynced = unsynced.saturating_add(bytes);
             if let Err(reason) = self.apply_batch(operations) {
                 self.keep_unfinished(batches.get(..=at).unwrap_or(batches));
                 return Err(self.reader.health.fail("writing", &reason));
@@ -240,7 +225,7 @@ impl Writer {
 /// false if no caller can send more.
 fn take_jobs(group: &mut Group<'_>, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) -> bool {
     take_waiting(group, jobs, audit_due);
-    while group.jobs() == 0 {
+    while group.is_empty() {
         let first = match *audit_due {
             None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
@@ -255,9 +240,9 @@ fn take_jobs(group: &mut Group<'_>, jobs: &Receiver<Job>, audit_due: &mut Option
     true
 }
 
-/// Adds the jobs that are waiting now, up to the maximum of a group.
+/// Adds the jobs that are waiting now, until the group is full.
 fn take_waiting(group: &mut Group<'_>, jobs: &Receiver<Job>, audit_due: &mut Option<Instant>) {
-    while group.jobs() < JOBS_PER_GROUP_MAX {
+    while !group.is_full() {
         let Ok(job) = jobs.try_recv() else { return };
         take(group, job, audit_due);
     }

@@ -17,14 +17,14 @@ use daftar_store::archive::{self, ApplyReport, Carried, CatchUp, Ends, Entry, He
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, blocking, record};
 
-use super::super::disk::{self, Disk};
+use super::super::disk;
 use super::super::group::Operation;
 use super::super::health::Health;
 use super::super::keys;
 use super::super::mark::{Acknowledged, Mark};
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
-use super::super::writer::{KEYS_PER_BATCH_MAX, State, UNSYNCED_BYTES_MAX};
+use super::super::writer::{KEYS_PER_BATCH_MAX, State};
 use super::catch_up::Known;
 
 /// The bytes after which the database is flushed, so that few wait in memory.
@@ -37,7 +37,6 @@ pub struct SledRefill(Option<Filling>);
 
 pub(super) struct Filling {
     pub(super) reader: Reader,
-    disk: Disk,
     mark: Mark,
     carried: Carried,
     segment: OpenSegment,
@@ -85,7 +84,7 @@ impl SledRefill {
         let mut filling = Filling::open(path, cache_bytes)?;
         let refused = |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
         if let Some(Origin::CaughtUp(held)) = filling.reader.origin().map_err(refused)? {
-            filling.note(&Origin::Filled(held)).and_then(|()| filling.sync()).map_err(refused)?;
+            filling.note(&Origin::Filled(held)).and_then(|()| filling.flush()).map_err(refused)?;
         }
         Ok(())
     }
@@ -165,12 +164,11 @@ impl Drop for Filling {
 
 impl Filling {
     fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mark, unfinished: _, register: _, lock } =
+        let open::OpenFolder { database, mark, unfinished: _, register: _, lock } =
             open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         Ok(Self {
             reader,
-            disk,
             mark,
             carried: Carried::default(),
             segment: OpenSegment::default(),
@@ -190,8 +188,7 @@ impl Filling {
         if std::mem::replace(&mut self.is_marked, true) {
             return Ok(());
         }
-        self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))?;
-        self.sync()
+        self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))
     }
 
     fn note(&self, origin: &Origin) -> Result<(), StoreError> {
@@ -227,8 +224,6 @@ impl Filling {
         self.carried.finish()?;
         let report = self.finish_catch_up()?;
         let state = State::read(&self.reader)?;
-        // The copy is on the disk before the mark that says so.
-        self.sync()?;
         match self.source.take() {
             Some(source) => {
                 let last = state.last;
@@ -249,7 +244,7 @@ impl Filling {
             }
             None => self.remove([keys::ORIGIN.to_vec()])?,
         }
-        self.sync()?;
+        self.flush()?;
         self.mark
             .write_durably(state.acknowledged())
             .map_err(|error| self.reader.health.fail("writing the acknowledgement marker", &error))?;
@@ -259,11 +254,6 @@ impl Filling {
     fn flush(&mut self) -> Result<(), StoreError> {
         self.unflushed_bytes = 0;
         disk::flush(self.reader.database.tree()).map_err(|error| self.reader.health.fail("flushing", &error))
-    }
-
-    fn sync(&mut self) -> Result<(), StoreError> {
-        self.flush()?;
-        self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))
     }
 
     /// Number of values of the audit log.
@@ -287,10 +277,6 @@ impl Filling {
 
     pub(super) fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {
         self.unflushed_bytes = self.unflushed_bytes.saturating_add(key.len()).saturating_add(value.len());
-        // A run that is interrupted must not lose what a folder had before, as no write must.
-        if self.known.is_some() && self.unflushed_bytes >= UNSYNCED_BYTES_MAX {
-            self.sync()?;
-        }
         self.reader.database.insert(key, value).map_err(|error| self.reader.health.fail("writing", &error))
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::writer::JOBS_PER_GROUP_MAX;
+use crate::group::JOBS_PER_GROUP_MAX;
 use daftar_domain::change::Change;
 use daftar_domain::photo::Photo;
 use daftar_store::NewCodes;
@@ -97,13 +97,10 @@ async fn applied(store: &SledStore, number: u64) {
     tokio::time::timeout(Duration::from_secs(30), applied).await.unwrap();
 }
 
-/// Opens a store whose syncs have the results that the test sends; all succeed once the sender is dropped.
+/// Opens a store whose flushes have the results that the test sends; all succeed once the sender is dropped.
 fn with_results(path: &Path) -> (Sender<io::Result<()>>, Arc<SledStore>) {
     let (result, results) = channel::<io::Result<()>>();
-    let store = SledStore::open_with(path, options(), |mut disk| {
-        Box::new(move || results.recv().unwrap_or(Ok(())).and_then(|()| disk.sync()))
-    });
-    (result, Arc::new(store.unwrap()))
+    (result, Arc::new(open_with(path, options(), move || results.recv().unwrap_or(Ok(())))))
 }
 
 #[test]
@@ -184,7 +181,7 @@ async fn a_failed_group_fails_its_callers_and_those_after_it_alone() {
     drop(permit);
     assert_eq!(first.await.unwrap().unwrap().sequence, Sequence(1), "it was on disk");
     let Err(StoreError::Failed(cause)) = attempt.await.unwrap() else { panic!("not rejected") };
-    assert_eq!(cause.to_string(), "syncing the disk: no space left on device");
+    assert_eq!(cause.to_string(), "flushing: IO error: no space left on device");
     assert!(!is_applied(&store, last).await, "planned on top of a group that may be lost, and not written");
     assert_eq!(sink.sequences(), [1]);
     drop(store);
@@ -236,13 +233,12 @@ async fn a_check_between_two_groups_finds_the_same_in_the_sink() {
 async fn a_flush_that_never_ends_is_a_failure_of_the_store() {
     let folder = TempDir::new().unwrap();
     let (release, released) = channel::<()>();
-    let store = SledStore::open_calling(folder.path(), options(), |mut disk, _| DiskCalls {
+    let store = SledStore::open_calling(folder.path(), options(), |_| DiskCalls {
         flush: Box::new(move || {
             let _ = released.recv();
             Ok(())
         }),
         flush_limit: Duration::from_millis(50),
-        sync: Box::new(move || disk.sync()),
     });
     let store = store.unwrap();
     let listener = Arc::new(Listener::default());
@@ -257,26 +253,19 @@ async fn a_flush_that_never_ends_is_a_failure_of_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_group_is_synced_in_parts() {
+async fn large_writes_that_wait_together_are_several_groups() {
     let folder = TempDir::new().unwrap();
-    let ((release, released), syncs) = (channel::<()>(), Arc::new(AtomicUsize::new(0)));
-    let counted = Arc::clone(&syncs);
-    let store = SledStore::open_calling(folder.path(), options(), |mut disk, database| DiskCalls {
-        flush: Box::new(move || {
-            let _ = released.recv();
-            database.flush().map(drop)
-        }),
-        flush_limit: Duration::from_secs(30),
-        sync: Box::new(move || {
-            counted.fetch_add(1, Ordering::SeqCst);
-            disk.sync()
-        }),
+    let ((release, released), flushes) = (channel::<()>(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&flushes);
+    let store = open_with(folder.path(), options(), move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let _ = released.recv();
+        Ok(())
     });
-    let store = store.unwrap();
     store.attach_sink(Arc::new(Listener::default())).unwrap();
-    let photo = |number: u8| Photo::new(vec![number; 200_000], |bytes| [bytes[0]; 32]).unwrap();
+    let photo = |number: u8| Photo::new(vec![number; 1_000_000], |bytes| [bytes[0]; 32]).unwrap();
     let put = |number| store.commit(write(vec![Operation::PutPhoto(photo(number))]));
-    // One is flushed while the others wait, so that these are one group.
+    // One is flushed while the others wait.
     let mut waiting: Vec<_> = (1..=8).map(|number| Box::pin(put(number))).collect();
     for write in &mut waiting {
         assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
@@ -286,6 +275,6 @@ async fn a_large_group_is_synced_in_parts() {
     for write in waiting {
         write.await.unwrap();
     }
-    let syncs = syncs.load(Ordering::SeqCst);
-    assert!(syncs >= 3, "{syncs} syncs, of one write and a group of seven");
+    let flushes = flushes.load(Ordering::SeqCst);
+    assert!(flushes >= 4, "{flushes} flushes, of one write and of groups of three");
 }
