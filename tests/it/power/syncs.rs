@@ -82,6 +82,7 @@ pub const CALLS: &[(&str, &[Need])] = &[
             Unshown("the power fails during a start after a process with a complete store was killed"),
         ],
     ),
+    ("crates/store-sled/src/database.rs", &[No("the database syncs its file when it is closed")]),
     ("crates/store-sled/src/lib.rs", &[Alone(Store, "write: store/db"), No(MARK)]),
     ("crates/store-sled/src/mark.rs", &[No(MARK)]),
     (
@@ -101,7 +102,8 @@ pub const CALLS: &[(&str, &[Need])] = &[
             Unshown(
                 "a transaction that was repeated after a failure would be repeated again, over later audit entries",
             ),
-            Unshown("a batch that fails in the middle may be on disk in part, which no failing call here causes"),
+            Unshown("a batch may be on disk in part if a call fails in the middle of it and the power fails right then"),
+            Unshown("a group that was saved would be repeated over later audit entries"),
         ],
     ),
     ("src/app/doctor/machine.rs", &[No("it measures the disk")]),

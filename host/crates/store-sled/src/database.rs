@@ -10,12 +10,15 @@
 //! **Invariant:** a read sees a long value completely or not at all: its head has the digest of all parts.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::sled::{Batch, Config, Db, IVec, Result};
 use sha2::{Digest, Sha256};
 
+use super::disk::DATABASE_FILE;
 use super::group::Operation;
 use super::keys;
 
@@ -33,6 +36,8 @@ pub(super) type KeyAndValue = (IVec, IVec);
 #[derive(Clone)]
 pub(super) struct Database {
     tree: Db,
+    /// The file of the database.
+    log: Arc<File>,
     /// The keys of long values, each with its number of parts. Only the writer changes it.
     long: Arc<Mutex<HashMap<Vec<u8>, u32>>>,
 }
@@ -50,7 +55,13 @@ impl Database {
             long.insert(key.to_vec(), count.unwrap_or_default());
             from = [prefix, vec![u8::MAX; size_of::<u32>() + 1]].concat();
         }
-        Ok(Self { tree, long: Arc::new(Mutex::new(long)) })
+        let log = File::open(config.get_path().join(DATABASE_FILE))?;
+        Ok(Self { tree, log: Arc::new(log), long: Arc::new(Mutex::new(long)) })
+    }
+
+    /// Syncs the file of the database.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fdatasync(&self.log)?)
     }
 
     /// The tree with the parts of long values.

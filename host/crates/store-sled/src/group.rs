@@ -294,6 +294,13 @@ pub(super) struct Operation {
     pub(super) value: Option<Vec<u8>>,
 }
 
+impl Operation {
+    /// The length of key and value.
+    pub(super) fn bytes(&self) -> usize {
+        self.key.len().saturating_add(self.value.as_ref().map_or(0, Vec::len))
+    }
+}
+
 /// Keys and values in batches of bounded size. The audit entries of the writes of a batch are in that batch, and share
 /// values.
 #[derive(Default)]

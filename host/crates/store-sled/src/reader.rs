@@ -41,7 +41,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 impl Reader {
     /// Must be called before the last reader is dropped. Closing a database flushes it, which blocks forever after a
-    /// full disk: such a database is never closed, and recovers at the next start as after a crash.
+    /// full disk, and syncs its file, which panics on one: such a database is never closed, and recovers at the next start as after a crash.
     pub(super) fn let_go(&self) {
         match self.health.check() {
             Ok(()) => self.let_go_within(FLUSH_LIMIT),
@@ -55,7 +55,7 @@ impl Reader {
     }
 
     fn let_go_within(&self, limit: Duration) {
-        if !can_be_closed(self.database.tree(), limit) {
+        if !can_be_closed(&self.database, limit) {
             std::mem::forget(self.database.clone());
         }
     }
@@ -270,6 +270,11 @@ pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
 }
 
 /// Returns true if a failed database can still be closed. Closing flushes it, which blocks forever after a full disk.
-fn can_be_closed(database: &::sled::Db, limit: Duration) -> bool {
-    !matches!(disk::flush_within(database, limit), Err(::sled::Error::Io(late)) if late.kind() == io::ErrorKind::TimedOut)
+fn can_be_closed(database: &Database, limit: Duration) -> bool {
+    match disk::flush_within(database.tree(), limit) {
+        // Closing it syncs its file again, and panics if that fails.
+        Ok(()) => database.sync().is_ok(),
+        Err(::sled::Error::Io(late)) => late.kind() != io::ErrorKind::TimedOut,
+        Err(_) => true,
+    }
 }

@@ -4,7 +4,8 @@
 //! accepts writes: it then omits the marker of the batch, and recovers parts of it. The test takes away the folder of
 //! large pages for that, which the store does not write otherwise (`database`). So when a batch fails, its whole group
 //! is saved here, in preallocated space, and the next start repeats it: either all of it is written, or the folder is
-//! not opened.
+//! not opened. The first part of a long batch may be on disk before that, and the power may fail then: such a group is
+//! saved before it is applied, and forgotten once it is on disk.
 //!
 //! **Invariant:** a saved group of another register or of another state of it is ignored.
 
@@ -93,6 +94,12 @@ impl Unfinished {
         self.0.write_all_at(&bytes, 0)?;
         Ok(rustix::fs::fdatasync(&self.0)?)
     }
+
+    /// Forgets the saved group.
+    pub(super) fn forget(&self) -> io::Result<()> {
+        self.0.write_all_at(&[0; HEAD.len()], 0)?;
+        Ok(rustix::fs::fdatasync(&self.0)?)
+    }
 }
 
 fn put(body: &mut Vec<u8>, bytes: &[u8]) {
@@ -154,7 +161,7 @@ pub(super) fn finish(
         return Ok(());
     }
     database.apply(operations.iter()).map_err(|error| failed(&error))?;
-    tracing::info!(keys = operations.len(), "completed a write that a failure of the store interrupted");
+    tracing::info!(keys = operations.len(), "repeated the last write, which may have been interrupted");
     Ok(())
 }
 
@@ -187,6 +194,9 @@ mod tests {
             assert_eq!(parse(&changed), None, "{at}");
             assert_eq!(parse(&whole[..at]), None, "{at}");
         }
+        file.forget().unwrap();
+        assert!(read(folder.path()).unwrap().is_none(), "forgotten");
+        file.keep(stored.0, stored.1.iter()).unwrap();
         drop(Unfinished::open(folder.path()).unwrap());
         assert!(read(folder.path()).unwrap().is_none(), "emptied");
     }

@@ -7,6 +7,7 @@
 //! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
 //! while a batch is applied, reads wait.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
@@ -34,6 +35,9 @@ use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::unfinished::{Place, Unfinished};
 
+/// The most bytes of keys and values of a batch that is not saved before it is applied. A larger one may be written to
+/// disk in part if the disk fails in the middle of it, before it is saved.
+const BATCH_BYTES_UNKEPT_MAX: usize = 256 * 1024;
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
 
@@ -72,6 +76,8 @@ pub(super) struct Writer {
     pub(super) reader: Reader,
     pub(super) audit: Arc<AuditBuffer>,
     pub(super) unfinished: Unfinished,
+    /// True if a group was saved that is not forgotten yet.
+    pub(super) is_kept: bool,
     /// The id of the register.
     pub(super) register: [u8; 16],
     pub(super) state: State,
@@ -141,6 +147,9 @@ impl Writer {
         let mut audit_due = None;
         while self.write_group(jobs, &mut audit_due) {}
         self.committer.settle(&self.reader);
+        if let Err(error) = self.forget_kept() {
+            tracing::warn!(%error, "the next start repeats the last write");
+        }
     }
 
     /// Plans, applies and hands over the next group. Returns false after the last one.
@@ -189,9 +198,20 @@ impl Writer {
     /// Writes batches to the database, in order.
     fn apply_batches(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         self.reader.health.check()?;
+        self.forget_kept()?;
         for (at, operations) in batches.iter().enumerate() {
+            let begun = batches.get(..=at).unwrap_or(batches);
+            let bytes = operations.iter().map(Operation::bytes).fold(0, usize::saturating_add);
+            if bytes > BATCH_BYTES_UNKEPT_MAX {
+                self.keep(begun).map_err(|error| self.reader.health.fail("writing", &error))?;
+            }
             if let Err(reason) = self.apply_batch(operations) {
-                self.keep_unfinished(batches.get(..=at).unwrap_or(batches));
+                if let Err(error) = self.keep(begun) {
+                    tracing::error!(
+                        %error,
+                        "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
+                    );
+                }
                 return Err(self.reader.health.fail("writing", &reason));
             }
         }
@@ -205,19 +225,23 @@ impl Writer {
         }
     }
 
-    /// Saves the group of a failing batch, which may be written in part, so that the next start can repeat it.
-    fn keep_unfinished(&self, batches: &[Vec<Operation>]) {
+    /// Saves a group of which a batch may be written in part, so that the next start can repeat it.
+    fn keep(&mut self, batches: &[Vec<Operation>]) -> io::Result<()> {
         let place = Place {
             register: self.register,
             after: self.committer.synced_sequence(),
             last: self.state.last.sequence.0,
         };
-        if let Err(error) = self.unfinished.keep(place, batches.iter().flatten()) {
-            tracing::error!(
-                %error,
-                "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
-            );
+        self.is_kept = true;
+        self.unfinished.keep(place, batches.iter().flatten())
+    }
+
+    /// Forgets the group that was saved, which is on disk, before another one is applied.
+    fn forget_kept(&mut self) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.is_kept) && self.reader.health.check().is_ok() {
+            self.unfinished.forget().map_err(|error| self.reader.health.fail("writing", &error))?;
         }
+        Ok(())
     }
 }
 
