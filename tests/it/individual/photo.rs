@@ -106,7 +106,8 @@ fn a_photo_that_is_not_granted_is_not_shown() {
 fn memberships_are_in_the_body_for_clients_with_the_group_scope() {
     let app = TestApp::start();
     let client = app.client(&["individual:all", "group:all"]);
-    drop(client.create_individual(&person("1", json!({}))));
+    let created = client.create_individual(&person("1", json!({})));
+    assert_eq!(created["group_membership"], json!([]), "a new individual is in no group");
     let alone = client.get(&path("Individual", "1")).expect(200).json();
     assert_eq!(alone["group_membership"], json!([]));
     drop(client.create_group(&with(household("H-1", &[("1", "head")]), json!({"name": "Diallo"}))));
@@ -121,6 +122,7 @@ fn memberships_are_in_the_body_for_clients_with_the_group_scope() {
     assert_eq!(some["group_membership"][1].as_object().unwrap().keys().collect::<Vec<_>>(), ["group"]);
     let patched = client.request("PATCH", &path("Individual", "1")).json(&json!({"group_membership": [1]})).send();
     assert_eq!(patched.expect(200).json()["group_membership"], places["data"], "it is not written");
-    let other = app.client(&["individual:read"]);
+    let other = app.client(&["individual:all"]);
     assert_eq!(other.get(&path("Individual", "1")).expect(200).json().get("group_membership"), None);
+    assert_eq!(other.create_individual(&person("2", json!({}))).get("group_membership"), None);
 }

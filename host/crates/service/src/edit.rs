@@ -84,6 +84,16 @@ pub trait Editable: RecordType + Clone + 'static {
         languages: LanguagePreference,
         written: Seen<Fields<Self>>,
     ) -> impl Future<Output = Result<Self::View, AppError>> + Send;
+
+    /// The response to a registration: as [`Self::written_view`], of a record to which no other record refers yet.
+    fn created_view(
+        ctx: &OpContext,
+        registry: &Registry,
+        languages: LanguagePreference,
+        created: Seen<Fields<Self>>,
+    ) -> impl Future<Output = Result<Self::View, AppError>> + Send {
+        Self::written_view(ctx, registry, languages, created)
+    }
 }
 
 /// Builds the new content of a record from the display known to the client and the data that the client writes.
@@ -106,7 +116,7 @@ where
     let record = register(ctx, registry, draft).await?;
     // If the new record is hidden from the client, only the permanent fields are returned.
     let fields = visibility::of(ctx, registry, T::KIND, record.id).await?.unwrap_or_else(FieldSet::none);
-    T::written_view(ctx, registry, languages, Seen { record, fields }).await
+    T::created_view(ctx, registry, languages, Seen { record, fields }).await
 }
 
 /// Registers a record without returning its content.

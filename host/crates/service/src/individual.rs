@@ -128,6 +128,19 @@ impl Editable for IndividualRecord {
     ) -> Result<IndividualView, AppError> {
         view(ctx, registry, languages, written, Includes::ALL).await
     }
+
+    async fn created_view(
+        ctx: &OpContext,
+        registry: &Registry,
+        languages: LanguagePreference,
+        created: Seen<IndividualDetails>,
+    ) -> Result<IndividualView, AppError> {
+        // A group refers to individuals that exist, so none has a new one as a member: the index is not queried.
+        let wanted = Includes { places: false, ..Includes::ALL };
+        let mut view = view(ctx, registry, languages, created, wanted).await?;
+        view.beside.places = shows_places(ctx, &view.fields).then(Vec::new);
+        Ok(view)
+    }
 }
 
 /// An individual with the requested related data.
@@ -192,11 +205,18 @@ async fn fetch_related(
         Some(reference) => Some(photo::read(registry, reference).await?),
         None => None,
     };
-    let may_see =
-        wanted.places && fields.allows("group_membership") && visibility::check_membership(ctx, FieldUse::Read).is_ok();
     let first = (Page { offset: 0, count: PLACES_MAX }, Until::PageIsFull);
-    let places = if may_see { Some(places_in_groups(ctx, registry, individual.id, first).await?.places) } else { None };
+    let places = if wanted.places && shows_places(ctx, fields) {
+        Some(places_in_groups(ctx, registry, individual.id, first).await?.places)
+    } else {
+        None
+    };
     Ok(RelatedRecords { photo, places, ..RelatedRecords::default() })
+}
+
+/// True if the client may see the memberships in groups of an individual with these visible fields.
+fn shows_places(ctx: &OpContext, fields: &FieldSet) -> bool {
+    fields.allows("group_membership") && visibility::check_membership(ctx, FieldUse::Read).is_ok()
 }
 
 /// Reads an individual by identifier, with the `wanted` related data, as the body that `write` creates. Concurrent
