@@ -189,6 +189,7 @@ impl From<OpenError> for StartError {
             | OpenError::Tables { .. }
             | OpenError::NotEmpty { .. }
             | OpenError::NotFilled { .. }
+            | OpenError::NotCompared { .. }
             | OpenError::WrittenSince { .. } => Self::Store(reported),
         }
     }

@@ -17,7 +17,7 @@ use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
 use daftar_store::{StoreError, blocking};
-use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
+use daftar_store_postgres::{OpenError as DatabaseError, PostgresOptions, PostgresRefill, PostgresStore};
 pub use daftar_store_postgres::{Prepared, ViewsError, ViewsOutcome};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
@@ -135,7 +135,7 @@ pub async fn migrate(
     } else {
         None
     };
-    let target = open(config, data_dir, to).await?;
+    let target = open_to_compare(config, data_dir, to).await?;
     let comparing = |mark: &Mark, items| heard(Step::Comparing, about(mark).saturating_mul(2), items);
     let (one, other) = (source.snapshot().await.map_err(wrong)?, target.snapshot().await?);
     let comparison = compare(one, other, comparing).await.map_err(wrong)?;
@@ -237,16 +237,21 @@ async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc
     }
 }
 
-/// Opens a register to compare it: also a folder that no server opens before that.
+/// Opens a register to compare it: also one that no server opens before that.
 async fn open_to_compare(
     config: &Config,
     data_dir: &Path,
     end: StoreBackend,
 ) -> Result<Arc<dyn Archive>, MigrateError> {
-    let options = SledOptions { opens_not_compared: true, ..SledOptions::default() };
     match end {
-        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir, options).await?)),
-        StoreBackend::Postgres => open(config, data_dir, end).await,
+        StoreBackend::Sled => {
+            let options = SledOptions { opens_not_compared: true, ..SledOptions::default() };
+            Ok(Arc::new(open_folder(config, data_dir, options).await?))
+        }
+        StoreBackend::Postgres => {
+            let options = PostgresOptions { opens_not_compared: true, ..postgres_options(config)? };
+            Ok(Arc::new(PostgresStore::open(options).await?))
+        }
     }
 }
 

@@ -2,11 +2,9 @@
 //!
 //! A checkpoint is written shortly after a start without one, after many writes since the last one, and at shutdown.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::{Interval, interval, interval_at};
@@ -15,8 +13,8 @@ use super::metrics::Metrics;
 use super::{AppState, StateParts};
 use daftar_domain::calendar;
 use daftar_domain::change::Sequence;
-use daftar_domain::context::Clock;
 use daftar_domain::error::TaskEnded;
+use daftar_domain::tasks::restarted;
 use daftar_index::checkpoint::CheckpointFolder;
 use daftar_index::{Columns, Image};
 use daftar_service::shared_index::{SharedIndex, Stamp};
@@ -34,10 +32,6 @@ const AGE_DUE: Duration = Duration::from_secs(3_600);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 /// The niceness of the thread that writes a checkpoint.
 const NICENESS: i32 = 10;
-/// Delay before a background task that panicked is started again. It doubles with each panic soon after a start.
-const AFTER_PANIC: Duration = Duration::from_secs(5);
-/// The longest such delay.
-const AFTER_PANIC_MAX: Duration = Duration::from_secs(600);
 /// Interval at which the limits drop idle entries.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval at which requests of past days are deleted.
@@ -106,23 +100,6 @@ fn maintained<T: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>
     task: impl Fn(Arc<T>) -> F + Send + Sync + 'static,
 ) -> AbortHandle {
     tokio::spawn(restarted(name, Arc::clone(&app.clock), move || task(Arc::clone(&value)))).abort_handle()
-}
-
-/// Runs a background task; logs a panic, and starts the task again after a pause.
-async fn restarted<F: Future<Output = ()>>(name: &'static str, clock: Arc<dyn Clock>, task: impl Fn() -> F) {
-    let mut pause = AFTER_PANIC;
-    for restarts in 1_u64.. {
-        let started = clock.elapsed();
-        if AssertUnwindSafe(task()).catch_unwind().await.is_ok() {
-            return;
-        }
-        if clock.elapsed().saturating_sub(started) > pause {
-            pause = AFTER_PANIC;
-        }
-        tracing::error!(task = name, restarts, "a background task panicked and is started again");
-        clock.sleep(pause).await;
-        pause = pause.saturating_mul(2).min(AFTER_PANIC_MAX);
-    }
 }
 
 /// Wakes a task periodically while the server exists.
@@ -373,52 +350,5 @@ impl Checkpoints {
         thread.map_err(|error| error.to_string())?;
         let written = answered.await.map_err(|_| "its thread ended early".to_owned())?;
         written.map_err(|error| error.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::future::{BoxFuture, ready};
-    use jiff::Timestamp;
-
-    use super::*;
-
-    /// A clock that advances only while a task sleeps.
-    #[derive(Default)]
-    struct PausedClock(Mutex<Duration>);
-
-    impl Clock for PausedClock {
-        fn now(&self) -> Timestamp {
-            Timestamp::UNIX_EPOCH
-        }
-
-        fn elapsed(&self) -> Duration {
-            *self.0.lock().unwrap()
-        }
-
-        fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
-            *self.0.lock().unwrap() += time;
-            Box::pin(ready(()))
-        }
-    }
-
-    #[tokio::test]
-    async fn a_task_that_panics_is_started_again_after_longer_pauses_until_it_ends() {
-        let (clock, starts) = (&Arc::new(PausedClock::default()), &Mutex::new(Vec::new()));
-        let task = || async move {
-            let start = {
-                let mut starts = starts.lock().unwrap();
-                starts.push(clock.elapsed().as_secs());
-                starts.len()
-            };
-            if start == 10 {
-                clock.sleep(AFTER_PANIC_MAX + AFTER_PANIC).await;
-            }
-            assert!(start == 12, "on purpose");
-        };
-        restarted("test", Arc::clone(clock) as Arc<dyn Clock>, task).await;
-        // The tenth run lasts 605 seconds, so that the pause is the first one again.
-        let expected = [0, 5, 15, 35, 75, 155, 315, 635, 1_235, 1_835, 2_445, 2_455];
-        assert_eq!(*starts.lock().unwrap(), expected);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::backup::{Progress, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, ViewsError, ViewsOutcome, migrate, prepare};
+use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, ViewsOutcome, migrate, prepare};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::BackupFile;
 use daftar_service::migrate::Counts;
@@ -43,12 +43,16 @@ enum MigrateCommand {
     Prepare(PrepareArgs),
 }
 
-/// By whom the database is prepared.
+/// The role that prepares the database, and the outcome that is a success.
 #[derive(Debug, Args)]
 struct PrepareArgs {
     /// A file with the URL of the role that owns the tables, in place of the settings' one; only its owner may read it
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
+    /// Exit with 0, and not with 3, if only the views for reports could not be created or updated: servers need only
+    /// the tables
+    #[arg(long)]
+    allow_outdated_views: bool,
 }
 
 /// Target and source of a fill.
@@ -94,7 +98,7 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
         }
         MigrateCommand::CatchUp(CatchUpArgs { to }) => Action::CatchUp { to: to.end() },
         MigrateCommand::Compare => Action::Compare,
-        MigrateCommand::Prepare(PrepareArgs { url_file }) => return run_prepare(global, url_file.as_deref()),
+        MigrateCommand::Prepare(arguments) => return run_prepare(global, arguments),
     };
     let is_from_backup = matches!(action, Action::Fill { backup: Some(_), .. });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
@@ -123,10 +127,10 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
     )))
 }
 
-fn run_prepare(global: &GlobalArgs, url_file: Option<&Path>) -> Result<(), CliError> {
+fn run_prepare(global: &GlobalArgs, arguments: &PrepareArgs) -> Result<(), CliError> {
     let mut config = global.config()?;
-    if let Some(file) = url_file {
-        (config.store.postgres.url, config.store.postgres.url_file) = (None, Some(file.to_owned()));
+    if let Some(file) = &arguments.url_file {
+        (config.store.postgres.url, config.store.postgres.url_file) = (None, Some(file.clone()));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let prepared = runtime.block_on(prepare(&config));
@@ -136,24 +140,26 @@ fn run_prepare(global: &GlobalArgs, url_file: Option<&Path>) -> Result<(), CliEr
     } else {
         output::line(prepared_text(&prepared));
     }
-    match &prepared.views {
-        ViewsOutcome::Unchanged | ViewsOutcome::Updated => Ok(()),
-        ViewsOutcome::Failed(error) => Err(CliError::of(
-            ErrorKind::from(error),
-            format_args!(
-                "the tables are up to date and servers can start, but the views of the schema `reporting` were not created or updated: {error}"
-            ),
-        )),
+    let ViewsOutcome::Failed(error) = &prepared.views else { return Ok(()) };
+    let message = format!(
+        "the tables are up to date and servers can start, but the views of the schema `reporting` were not created or updated: {error}"
+    );
+    if !arguments.allow_outdated_views {
+        return Err(CliError::findings(message));
     }
+    if !global.json {
+        output::line(message);
+    }
+    Ok(())
 }
 
 fn prepared_json(Prepared { before, layout, views }: &Prepared) -> Value {
-    let views = match views {
-        ViewsOutcome::Unchanged => "unchanged",
-        ViewsOutcome::Updated => "updated",
-        ViewsOutcome::Failed(_) => "failed",
+    let (views, error) = match views {
+        ViewsOutcome::Unchanged => ("unchanged", None),
+        ViewsOutcome::Updated => ("updated", None),
+        ViewsOutcome::Failed(error) => ("failed", Some(error.to_string())),
     };
-    json!({"layout": layout, "layout_before": before, "views": views})
+    json!({"layout": layout, "layout_before": before, "views": views, "views_error": error})
 }
 
 fn prepared_text(Prepared { before, layout, views }: &Prepared) -> String {
@@ -263,16 +269,6 @@ fn print_text(is_from_backup: bool, migrated: &Migrated) {
     }
 }
 
-impl From<&ViewsError> for ErrorKind {
-    fn from(error: &ViewsError) -> Self {
-        match error {
-            ViewsError::Denied(_) => Self::Denied,
-            ViewsError::Unavailable(_) => Self::Unavailable,
-            ViewsError::Rejected(_) => Self::Failed,
-        }
-    }
-}
-
 impl From<&MigrateError> for ErrorKind {
     fn from(error: &MigrateError) -> Self {
         match error {
@@ -286,6 +282,7 @@ impl From<&MigrateError> for ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::migrate::ViewsError;
 
     #[test]
     fn a_preparation_reports_tables_and_views() {
@@ -315,7 +312,8 @@ mod tests {
             (prepared(None, failed), "the tables are of layout 4 now", "failed"),
         ] {
             assert_eq!(prepared_text(&prepared), text);
-            let shown = json!({"layout": 4, "layout_before": prepared.before, "views": views});
+            let error = (views == "failed").then_some("no");
+            let shown = json!({"layout": 4, "layout_before": prepared.before, "views": views, "views_error": error});
             assert_eq!(prepared_json(&prepared), shown);
         }
     }

@@ -246,6 +246,15 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     assert_eq!(compared["same"]["individuals"], people);
     // As after a comparison that was interrupted: the next one is complete, and the one after it is not.
     database.sql("UPDATE daftar.origin SET is_compared = false");
+    let compared = migrate(&data_dir, &["compare", "--json"]).expect_success().json();
+    assert_eq!(compared["same"]["individuals"], people);
+    let served = folder.path().join("served");
+    let _config = postgres::settings(&served, &database.url(), Some(folder.path()), "");
+    let refused = postgres::run(&served, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    for reported in ["not compared with its source", "run `daftar migrate catch-up --to postgres` again"] {
+        assert!(refused.stderr.contains(reported), "{refused:?}");
+    }
     for expected in [json!(people), Value::Null] {
         let again = migrate(&data_dir, &["catch-up", "--json"]).expect_success().json();
         assert_eq!((&again["differences"], &again["same"]["individuals"]), (&json!(0), &expected));

@@ -1,6 +1,8 @@
 //! Reports by SQL: the views of the schema `reporting` return the guide's results, as the files of an export do.
 
 use daftar_tests::postgres::{Processes, run};
+use daftar_tests::records::{FEMALE, person};
+use serde_json::json;
 
 const GUIDE: &str = include_str!("../../../host/docs/guides/reporting.md");
 const SAMPLE: &str = include_str!("../../../examples/reporting/sample.ndjson");
@@ -54,5 +56,13 @@ fn the_questions_of_the_guide_have_the_same_answers_in_the_views_as_in_files() {
     assert_eq!(requested(french), "urn:example:register|P-11");
     let audit = "SELECT action, outcome, count(*) > 0 FROM audit_entry WHERE action = 'create' GROUP BY 1, 2";
     assert_eq!(requested(audit), "create|allowed|t");
+    // The import was by the administrator, and this is by a client of that name.
+    let credentials = processes.credentials(0, &["individual:all"]);
+    let client = processes.client_of(0, &credentials);
+    drop(client.create_individual(&person("1", json!({"gender": FEMALE}))));
+    let names = "SELECT DISTINCT client IS NULL, client_name FROM audit_entry WHERE action = 'create' ORDER BY 1";
+    assert_eq!(requested(names), "f|test\nt|");
+    drop(processes.admin(0).request("DELETE", &format!("/clients/{}", credentials.id)).send().expect(204));
+    assert_eq!(requested(names), "f|deleted\nt|");
     assert_eq!(requested("SELECT label('urn:iso:std:iso:5218#2', 'en')"), "Female");
 }

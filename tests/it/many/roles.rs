@@ -39,7 +39,8 @@ fn servers_need_only_the_rows_of_the_tables_that_the_owner_prepares() {
     assert_eq!(prepared["layout_before"], Value::Null, "{prepared}");
     assert_eq!(prepared["views"], "updated", "{prepared}");
     let again = run(&data_dir, &prepare).expect_success().json();
-    let unchanged = json!({"layout": prepared["layout"], "layout_before": prepared["layout"], "views": "unchanged"});
+    let layout = &prepared["layout"];
+    let unchanged = json!({"layout": layout, "layout_before": layout, "views": "unchanged", "views_error": null});
     assert_eq!(again, unchanged);
 
     let mut processes = Processes::start_on(Arc::new(database), 0, "");
@@ -79,9 +80,12 @@ fn servers_need_only_the_rows_of_the_tables_that_the_owner_prepares() {
     assert!(warned["remedy"].as_str().unwrap_or_default().contains("`daftar migrate prepare"), "{warned}");
     sql(&format!("CREATE SCHEMA reporting AUTHORIZATION {guest}"));
     let failed = run(&data_dir, &prepare);
-    assert_eq!(failed.code, 77, "{failed:?}");
+    assert_eq!(failed.code, 3, "the tables are ready: {failed:?}");
     assert!(failed.stdout.contains("\"views\": \"failed\""), "{failed:?}");
     assert!(failed.stderr.contains("the tables are up to date") && failed.stderr.contains("(42501)"), "{failed:?}");
+    let allowed = run(&data_dir, &[&prepare[..], &["--allow-outdated-views"]].concat()).expect_success().json();
+    assert_eq!(allowed["views"], "failed", "{allowed}");
+    assert!(allowed["views_error"].as_str().is_some_and(|error| error.contains("(42501)")), "{allowed}");
     sql(&format!("ALTER SCHEMA reporting OWNER TO {}_owner", roles.database));
     assert_eq!(run(&data_dir, &prepare).expect_success().json()["views"], "updated");
     assert_eq!(checked(processes.data_dir(servers[0]), "views")["state"], "ok");

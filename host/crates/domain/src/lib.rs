@@ -52,6 +52,7 @@ pub mod schema;
 pub mod scope;
 pub mod search;
 pub mod subject;
+pub mod tasks;
 pub mod trace_parent;
 pub mod value;
 pub mod verification;

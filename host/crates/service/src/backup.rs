@@ -20,11 +20,13 @@ mod signature;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
@@ -43,7 +45,7 @@ use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::format_instant;
 use daftar_domain::change::Sequence;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, TaskEnded};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::plugin_key::PluginKeyId;
 use daftar_domain::record::RecordKind;
@@ -384,7 +386,8 @@ impl From<StoreError> for Interrupted {
     }
 }
 
-/// Creates a backup to its end, and logs a failure to complete it.
+/// Creates a backup to its end, and logs a failure to complete it. A panic is one: else the response would end
+/// without an error, and the audit log would have no entry.
 async fn make(
     backups: Backups,
     line: AuditEntry,
@@ -393,7 +396,8 @@ async fn make(
     taken: Taken,
     sender: mpsc::Sender<Result<Vec<u8>, AppError>>,
 ) {
-    let reason = match write(head, taken, &sender).await {
+    let written = AssertUnwindSafe(write(head, taken, &sender)).catch_unwind().await;
+    let reason = match written.unwrap_or_else(|_| Err(AppError::Internal(TaskEnded::Panicked.into()).into())) {
         Ok(counts) => {
             let things = counts.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
             backups.keep_last(as_of).await;

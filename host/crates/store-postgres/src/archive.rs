@@ -15,6 +15,7 @@ use daftar_store::verify::RawValues;
 use daftar_store::{StoreError, blocking};
 
 pub use self::refill::PostgresRefill;
+use super::database::Database;
 use super::failure::{Failure, corrupt};
 use super::rows::{column, number, signed};
 use super::verify::{PostgresValues, SAVE};
@@ -31,6 +32,12 @@ const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"g
 /// Last write of the register, and the last values that are stored as of that write.
 const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256, \
                     (SELECT value FROM daftar.change WHERE sequence = $1) FROM daftar.last";
+
+/// True if a register that was caught up and not compared is as it was then; no row for another register. A server that
+/// was running during the update and has written since made it the current register.
+const IS_NOT_COMPARED: &str = "SELECT (origin.sequence, origin.code_table_parts, origin.audit) \
+                               = (last.sequence, last.code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256) \
+                               FROM daftar.origin AS origin CROSS JOIN daftar.last AS last WHERE NOT origin.is_compared";
 
 /// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning.
 const SETTLE_AUDIT: &str = "BEGIN; LOCK TABLE ONLY daftar.audit IN SHARE MODE";
@@ -87,6 +94,18 @@ impl Archive for PostgresStore {
     async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
         Ok(Arc::new(self.verified_values().await?))
     }
+}
+
+/// False if the register was caught up, and not compared with its source to the end since.
+pub(super) async fn is_compared(database: &Database) -> Result<bool, StoreError> {
+    let Some(row) = database.query_opt(IS_NOT_COMPARED, &[]).await? else { return Ok(true) };
+    let is_unchanged: bool = column(&row, 0)?;
+    if !is_unchanged {
+        tracing::warn!(
+            "the register was caught up and not compared with its source, and a server has written to it since: it can no longer be compared"
+        );
+    }
+    Ok(!is_unchanged)
 }
 
 /// The id in the first column.

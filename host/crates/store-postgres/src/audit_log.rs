@@ -20,6 +20,7 @@ use super::database::{Database, Values};
 use super::failure::{Failure, Meaning};
 use super::group::Broken;
 use super::rows::{column, number, signed, unsigned};
+use super::supervise;
 
 /// The most entries that one statement returns.
 const ENTRIES_AT_ONCE: usize = 1_024;
@@ -321,12 +322,15 @@ impl Months {
     /// Creates the missing ones now, and later ones in time.
     pub(super) async fn start(database: Arc<Database>) -> Self {
         database.make_audit_months().await;
-        Self(tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(MONTHS_EVERY).await;
-                database.make_audit_months().await;
-            }
-        }))
+        Self(supervise("audit_months", move || make_months(Arc::clone(&database))))
+    }
+}
+
+/// Creates partitions in time, without end.
+async fn make_months(database: Arc<Database>) {
+    loop {
+        tokio::time::sleep(MONTHS_EVERY).await;
+        database.make_audit_months().await;
     }
 }
 

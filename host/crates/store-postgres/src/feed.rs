@@ -19,6 +19,7 @@ use super::PostgresStore;
 use super::database::{Database, Link, execute};
 use super::failure::Failure;
 use super::rows::{history, history_of, number};
+use super::supervise;
 
 /// The first pause before the next attempt to listen.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -48,12 +49,11 @@ pub struct PostgresFeed {
 impl PostgresFeed {
     /// Begins to listen.
     pub(super) fn start(database: Arc<Database>) -> Self {
-        let is_listening = Arc::new(AtomicBool::new(false));
-        let channels = Channel::ALL.map(|_| watch::channel(0));
-        let heard = channels.each_ref().map(|(_, receiver)| receiver.clone());
-        let reported = channels.map(|(sender, _)| sender);
-        let listener = Listener { database, reported, is_listening: Arc::clone(&is_listening) };
-        Self { is_listening, heard, task: tokio::spawn(listener.run()) }
+        let (listener, heard) = Listener::new(database);
+        let is_listening = Arc::clone(&listener.is_listening);
+        let listener = Arc::new(listener);
+        let task = supervise("change_feed", move || Arc::clone(&listener).run());
+        Self { is_listening, heard, task }
     }
 
     /// True if changes are received now. Otherwise the caller must query the database.
@@ -85,8 +85,34 @@ struct Listener {
     is_listening: Arc<AtomicBool>,
 }
 
+/// Changes are received while this exists: a panic ends it too.
+struct Listening<'l>(&'l Listener);
+
+impl<'l> Listening<'l> {
+    fn begin(listener: &'l Listener) -> Self {
+        listener.is_listening.store(true, Ordering::Release);
+        Self(listener)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.is_listening.store(false, Ordering::Release);
+        // Wakes all waiting callers, so that they query the database now.
+        self.0.wake();
+    }
+}
+
 impl Listener {
-    async fn run(self) {
+    /// A listener that has not begun, and the receivers of its channels.
+    fn new(database: Arc<Database>) -> (Self, [watch::Receiver<u64>; Channel::ALL.len()]) {
+        let channels = Channel::ALL.map(|_| watch::channel(0));
+        let heard = channels.each_ref().map(|(_, receiver)| receiver.clone());
+        let reported = channels.map(|(sender, _)| sender);
+        (Self { database, reported, is_listening: Arc::default() }, heard)
+    }
+
+    async fn run(self: Arc<Self>) {
         let mut pause = PAUSE_MIN;
         loop {
             let started = Instant::now();
@@ -94,11 +120,9 @@ impl Listener {
             self.database.note(started, &listened);
             if let Ok(link) = listened {
                 pause = PAUSE_MIN;
-                self.is_listening.store(true, Ordering::Release);
+                let listening = Listening::begin(&self);
                 self.hear(link).await;
-                self.is_listening.store(false, Ordering::Release);
-                // Wakes all waiting callers, so that they query the database now.
-                self.wake();
+                drop(listening);
                 tracing::warn!("changes by other processes are not received until the database responds again");
             }
             tokio::time::sleep(pause).await;
@@ -186,5 +210,27 @@ impl PostgresStore {
         let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
         let row = self.database.last_row(statement, &[]).await?;
         Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)?, history: history_of(&row, 2)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::PostgresOptions;
+
+    #[tokio::test]
+    async fn a_panic_while_changes_are_received_is_visible_and_wakes_the_receivers() {
+        let options = PostgresOptions::new("postgres://d@127.0.0.1:1/r".to_owned().into());
+        let (listener, heard) = Listener::new(Arc::new(Database::new(&options).unwrap()));
+        let is_listening = Arc::clone(&listener.is_listening);
+        let listener = Arc::new(listener);
+        let receiving = Arc::clone(&listener);
+        let task = tokio::spawn(async move {
+            let _listening = Listening::begin(&receiving);
+            assert!(!receiving.is_listening.load(Ordering::Acquire), "on purpose");
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        assert!(!is_listening.load(Ordering::Acquire));
+        assert!(heard.iter().all(|heard| heard.has_changed().unwrap()));
     }
 }

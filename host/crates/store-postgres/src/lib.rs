@@ -8,6 +8,10 @@
 //! **Invariant:** only this crate uses the crates of the database.
 //!
 //! **Invariant:** an unavailable database only fails requests: once it is back, requests succeed without a restart.
+//!
+//! **Invariant:** no task ends by a panic without an effect that operators see. The tasks that write have state that a
+//! panic loses, such as commits without a response: the store is not ready until the process is restarted. The others
+//! (the change feed, the repair of index rows, the months of the audit log) start again after a pause.
 
 mod archive;
 mod attempt;
@@ -50,7 +54,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
+use daftar_domain::context::SystemClock;
 use daftar_domain::idempotency::IdempotentRequest;
+use daftar_domain::tasks::{not_restarted, restarted};
 
 pub use self::archive::PostgresRefill;
 use self::audit_log::Months;
@@ -115,17 +121,19 @@ impl PostgresStore {
     /// Opens a database, and creates its tables if they are missing. Any number of processes may.
     ///
     /// # Errors
-    /// See [`OpenError`]: it is unavailable, a newer daftar changed it, or its tables cannot be created.
+    /// See [`OpenError`]: it is unavailable, a newer daftar changed it, its tables cannot be created, or its register
+    /// was caught up and not compared.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         Self::open_tables(options, true).await
     }
 
-    /// Opens an existing register in a database, without creating or changing tables.
+    /// Opens an existing register in a database for verification, without creating or changing tables; also one that
+    /// was caught up and not compared.
     ///
     /// # Errors
     /// As [`PostgresStore::open`], and if there is no register or its tables are of an older version.
     pub async fn open_existing(options: PostgresOptions) -> Result<Self, OpenError> {
-        Self::open_tables(options, false).await
+        Self::open_tables(PostgresOptions { opens_not_compared: true, ..options }, false).await
     }
 
     /// Creates or upgrades the tables and views of a database, and opens no register. Waits about a minute for reports
@@ -143,6 +151,9 @@ impl PostgresStore {
         let register = open::open(&database, makes_tables).await?;
         let unreadable =
             |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
+        if !options.opens_not_compared && !archive::is_compared(&database).await.map_err(unreadable)? {
+            return Err(OpenError::NotCompared { place: database.place().to_owned() });
+        }
         let (_, last) = database.last().await.map_err(unreadable)?;
         let last_sequence = Arc::new(AtomicU64::new(last.0));
         let lines_wait = Arc::new(AtomicBool::new(false));
@@ -170,7 +181,10 @@ impl PostgresStore {
         let queue_writes_max = options.queue_writes_max.max(1);
         let (jobs, waiting) = mpsc::channel(queue_writes_max);
         let (audit_jobs, audit_waiting) = mpsc::channel(queue_writes_max);
-        let writers = [tokio::spawn(writer.run(waiting)), tokio::spawn(audit_writer.run(audit_waiting))];
+        let writers = [
+            tokio::spawn(not_restarted("writer", writer.run(waiting))),
+            tokio::spawn(not_restarted("audit_writer", audit_writer.run(audit_waiting))),
+        ];
         let feed = PostgresFeed::start(Arc::clone(&database));
         let repair =
             IndexRepair::start(Arc::clone(&database), feed.subscribe(Channel::Changes)).await.map_err(unreadable)?;
@@ -202,7 +216,7 @@ impl PostgresStore {
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
         for writer in writers.into_iter().flatten() {
-            // The task itself has logged its panic.
+            // A panic was logged when it occurred.
             let _is_well = writer.await;
         }
         self.database.close();
@@ -272,6 +286,14 @@ impl PostgresStore {
         self.meters.note_write(&answer, requested.elapsed());
         answer
     }
+}
+
+/// Starts a background task that is started again after a panic.
+fn supervise<F: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    task: impl Fn() -> F + Send + Sync + 'static,
+) -> JoinHandle<()> {
+    tokio::spawn(restarted(name, Arc::new(SystemClock), task))
 }
 
 fn sent<T>(to: &mpsc::Sender<T>, job: T) -> Result<(), StoreError> {

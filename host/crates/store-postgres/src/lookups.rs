@@ -141,12 +141,46 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        if let Some(lookups) = self.0.take() {
-            lookups.lock().lanes -= 1;
+        let Some(lookups) = self.0.take() else { return };
+        let mut waiting = lookups.lock();
+        waiting.lanes -= 1;
+        if waiting.lanes == 0 {
+            // After a panic: without a lane these would wait for the next lookup. Their callers get an error.
+            waiting.questions.clear();
         }
     }
 }
 
 fn owner(row: &Row) -> Result<IdentifierOwner, StoreError> {
     Ok(IdentifierOwner { id: RecordId(number(row, 0)?), is_open: column(row, 1)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::PostgresOptions;
+    use daftar_store::suite::key;
+
+    #[tokio::test]
+    async fn lookups_that_wait_when_the_last_lane_panics_fail() {
+        let options = PostgresOptions::new("postgres://d@127.0.0.1:1/r".to_owned().into());
+        let lookups = Lookups::new(Arc::new(Database::new(&options).unwrap()));
+        let mut answers = Vec::new();
+        for value in ["urn:x:a|1", "urn:x:a|2"] {
+            let (answer, answered) = oneshot::channel();
+            let question = Question { kind: RecordKind::Individual, key: key(value), limit: 1, answer };
+            lookups.lock().questions.push_back(question);
+            answers.push(answered);
+        }
+        lookups.lock().lanes = 2;
+        // As a panic does.
+        let [one, other] = [Lane(Some(lookups.clone())), Lane(Some(lookups.clone()))];
+        drop(one);
+        assert_eq!(lookups.lock().questions.len(), 2, "the other lane continues");
+        drop(other);
+        for answered in answers {
+            assert!(answered.await.is_err());
+        }
+        assert_eq!(lookups.lock().lanes, 0);
+    }
 }

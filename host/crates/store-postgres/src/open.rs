@@ -141,6 +141,14 @@ pub enum OpenError {
         /// The database.
         place: String,
     },
+    /// It was caught up, and not compared with its source to the end, or differs from it.
+    #[error(
+        "the register in the {place} was caught up, and not compared with its source to the end, or they differ: run `daftar migrate catch-up --to postgres` again"
+    )]
+    NotCompared {
+        /// The database.
+        place: String,
+    },
     /// It was written to since it was filled.
     #[error(
         "the {place} was written to since the register was moved into it: {how}; later writes to the folder can no longer be applied. Continue with the database as it is, or continue with the folder and fill an empty database from it"

@@ -51,6 +51,8 @@ pub struct PostgresOptions {
     pub queue_writes_max: usize,
     /// Sizes of batches.
     pub bulk: BulkLimits,
+    /// True to open a register that was caught up and not compared, for that comparison.
+    pub opens_not_compared: bool,
 }
 
 impl PostgresOptions {
@@ -67,6 +69,7 @@ impl PostgresOptions {
             write_wait: Duration::from_secs(5),
             queue_writes_max: 2048,
             bulk: BulkLimits::default(),
+            opens_not_compared: false,
         }
     }
 

@@ -316,8 +316,8 @@ pub trait Refill: Send {
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
 
     /// Makes [`Refill::finish`] mark an updated store as not compared with its source. `note_compared` of the backend
-    /// removes the mark, after a comparison without differences. Until then no server opens a folder, and each further
-    /// update has to be compared completely.
+    /// removes the mark, after a comparison without differences. Until then no server opens the store, and each
+    /// further update has to be compared completely.
     fn require_comparison(&mut self) {}
 
     /// Finishes the refill and returns the changes to existing items; empty for a store that was empty.

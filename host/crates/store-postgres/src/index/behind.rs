@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Transaction;
@@ -17,6 +18,7 @@ use crate::database::{Database, execute, rows};
 use crate::failure::Failure;
 use crate::group::Broken;
 use crate::rows::{column, kind_of, places, record_of};
+use crate::supervise;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::REVISION;
@@ -79,8 +81,10 @@ impl IndexRepair {
     /// # Errors
     /// If the database fails.
     pub(crate) async fn start(database: Arc<Database>, heard: watch::Receiver<u64>) -> Result<Self, StoreError> {
-        let are_noted = are_noted(&database).await?;
-        Ok(Self(tokio::spawn(run(database, heard, are_noted))))
+        let are_there = AtomicBool::new(are_noted(&database).await?);
+        // After a panic there may be some.
+        let task = move || run(Arc::clone(&database), heard.clone(), are_there.swap(true, Ordering::AcqRel));
+        Ok(Self(supervise("index_repair", task)))
     }
 }
 
@@ -94,6 +98,7 @@ async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_t
     loop {
         if are_there {
             match rewrite(&database).await {
+                Ok(0) => {}
                 Ok(records) => {
                     tracing::info!(
                         records,

@@ -112,6 +112,12 @@ impl Database {
         PostgresStore::open(options(&self.url)).await.unwrap()
     }
 
+    async fn assert_not_served(&self) {
+        let rejected = PostgresStore::open(options(&self.url)).await.err().unwrap().to_string();
+        assert!(rejected.contains("not compared"), "{rejected}");
+        assert!(rejected.contains("`daftar migrate catch-up --to postgres` again"), "{rejected}");
+    }
+
     /// Waits until the task waits for a lock in this database.
     async fn until_locked<T>(&self, task: &tokio::task::JoinHandle<T>) {
         // In this database: other tests use the server as well.
@@ -292,7 +298,7 @@ async fn an_interrupted_run_leaves_the_database_unchanged() {
 }
 
 #[tokio::test]
-async fn an_update_whose_comparison_did_not_end_is_noted_in_the_database() {
+async fn a_database_whose_comparison_did_not_end_is_not_served_and_is_compared_completely() {
     let folder_path = TempDir::new().unwrap();
     let from = folder(folder_path.path());
     let (mut world, database) = (World::new(21), Database::new());
@@ -305,8 +311,17 @@ async fn an_update_whose_comparison_did_not_end_is_noted_in_the_database() {
         begun.refill.require_comparison();
         let caught_up = catch_up(&from, begun, |_, _, _| ()).await.unwrap();
         assert_eq!((caught_up.was_interrupted, caught_up.brought.is_empty()), (was_interrupted, was_interrupted));
+        database.assert_not_served().await;
+        // For a comparison and for `verify`.
+        let opened = PostgresOptions { opens_not_compared: true, ..options(&database.url) };
+        let opened = PostgresStore::open(opened).await.unwrap();
+        let (one, other) = (from.snapshot().await.unwrap(), opened.snapshot().await.unwrap());
+        assert_eq!(compare(one, other, |_, _| ()).await.unwrap().differences, 0);
+        opened.close().await;
+        PostgresStore::open_existing(options(&database.url)).await.unwrap().close().await;
     }
     PostgresRefill::note_compared(options(&database.url)).await.unwrap();
+    database.store().await.close().await;
     assert!(!database.catch_up(&from).await.unwrap().was_interrupted);
     assert_same(&from, &database).await;
 }
@@ -369,6 +384,28 @@ async fn no_server_writes_to_the_database_until_it_is_caught_up() {
     store.close().await;
     let error = database.begin().await.err().unwrap();
     assert!(error.contains("was written to since"), "{error}");
+}
+
+/// It is the current register then, and can no longer be caught up or compared.
+#[tokio::test]
+async fn a_database_that_was_not_compared_is_served_after_a_running_server_has_written_to_it() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let database = Database::new();
+    create(&from, person(&["urn:x:a|1"])).await;
+    database.fill(&from).await;
+    let running = database.store().await;
+    running.attach_sink(Arc::new(Listener::default())).unwrap();
+    create(&from, person(&["urn:x:a|2"])).await;
+    let mut begun = database.begin().await.unwrap();
+    begun.refill.require_comparison();
+    catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+    database.assert_not_served().await;
+    create(&running, person(&["urn:x:a|3"])).await;
+    running.close().await;
+    let error = database.begin().await.err().unwrap();
+    assert!(error.contains("was written to since"), "{error}");
+    database.store().await.close().await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use daftar_test_postgres::Stop;
 
 use super::*;
 use daftar_domain::audit::Actor;
-use daftar_domain::change::Sequence;
+use daftar_domain::change::{Change, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind};
@@ -117,6 +117,31 @@ async fn a_store_that_lost_a_task_that_writes_is_not_ready_and_accepts_no_entry_
             assert_eq!(is_failed(&added), task == 1);
         }
     }
+}
+
+/// A sink that panics in the task that writes.
+struct Panicking;
+
+impl ChangeSink for Panicking {
+    fn apply(&self, _: &[Change]) {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_task_that_writes_fails_the_store_and_loses_no_write() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    store.attach_sink(Arc::new(Panicking)).unwrap();
+    store.readiness().unwrap();
+    assert!(is_failed(&commit(&store, new_person(1)).await));
+    until(|| store.check_tasks().is_err()).await;
+    assert!(is_failed(&store.readiness()) && is_failed(&commit(&store, new_person(2)).await));
+    store.close().await;
+    let (store, _) = hasty(&url).await;
+    assert_eq!(all_individuals(&store).await, [1], "it was committed before the panic");
+    store.readiness().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,6 +40,7 @@ async fn there_is_a_view_of_each_table_of_the_schema_with_a_comment_on_every_col
         "individual.key bigint",
         "program_membership.beneficiary_key bigint",
         "audit_entry.month date",
+        "audit_entry.client_name text",
     ] {
         assert!(columns.split(',').any(|column| column == typed), "{typed}: {columns}");
     }
