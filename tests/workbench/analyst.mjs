@@ -339,7 +339,11 @@ await lead(async () => {
   await page.locator('.person', { hasText: 'W-0002' }).waitFor()
   await finder.fill('dial')
   await page.getByRole('option', { name: /Amina Diallo/ }).first().waitFor()
-  await page.keyboard.press('Escape')
+  // Enter after another text chooses nothing from the list of the earlier one, nor an option that was active in it.
+  await page.keyboard.press('ArrowDown')
+  await finder.fill('W-0004')
+  await page.keyboard.press('Enter')
+  await page.locator('.person', { hasText: 'W-0004' }).waitFor()
   step('opened a case and found people')
 
   await go('compare')
@@ -363,6 +367,12 @@ await lead(async () => {
   await go('compare')
   assert.equal(await count('kept'), kept)
   assert.equal(await page.locator('.notice', { hasText: 'has changed since' }).isVisible(), false)
+  // So does the amount; without one there is no cost.
+  const amount = page.getByLabel('Amount per head and month')
+  assert.equal(await amount.inputValue(), '10.5')
+  assert.notEqual(await page.locator('output').innerText(), '')
+  await amount.fill('')
+  assert.equal(await page.locator('output').innerText(), '')
   await write(`${given.other} && me.active`, 'Rule B')
   await page.locator('.notice', { hasText: 'has changed since' }).waitFor()
 
@@ -425,12 +435,22 @@ await lead(async () => {
   assert.equal(await focused(), 'SELECT', 'the focus stays on the choice of the language')
   await page.locator('.verdict .good').waitFor()
   await lookAtAll('rule-ar')
+  // A change of the language during a preview requests it again.
+  let respond
+  const delayed = new Promise((resolve) => (respond = resolve))
+  await page.route('**/Eligibility/$preview', async (route) => {
+    await delayed
+    await route.continue().catch(() => {})
+  })
   for (const [tag, preview] of [['es', 'Vista previa'], ['pt', 'Pré-visualizar']]) {
     await page.locator('header select').selectOption(tag)
     await say('button', preview).waitFor()
   }
   await page.locator('header select').selectOption('en')
   await page.locator('html[lang="en"]').waitFor()
+  respond()
+  await page.locator('.reach .headline', { hasText: 'are eligible' }).waitFor()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
 
   // By keyboard alone: the skip link, and the way through the views.
   // The focus is on the choice of the language, which is the first control after the link.

@@ -172,6 +172,31 @@ async function saveVersions(tab) {
   step('saved versions and resolved a conflict')
 }
 
+// A draft that another tab has changed since it was listed is not deleted.
+async function deleteDraft(tab) {
+  const name = 'Not needed'
+  const remove = async () => {
+    await button(`Remove: ${name}`).click()
+    await button('Delete it for all').click()
+  }
+  await openDialog('Save', tab)
+  await tab.getByLabel('Name', { exact: true }).fill(name)
+  await button('Save as a new draft', tab).click()
+  await title(name, tab)
+  await openDialog('Open')
+  await button(`Remove: ${name}`).waitFor()
+  await openDialog('Save', tab)
+  await button('Save as version 2', tab).click()
+  await title('version 2', tab)
+  await remove()
+  await dialog().locator('.sample .problem').waitFor()
+  await button('Search').click()
+  await remove()
+  await button(name).waitFor({ state: 'detached' })
+  await close()
+  step('deleted a draft')
+}
+
 // The session expires while a draft is saved: the same client finds its words and cases, and a reload drops the cases.
 async function expire() {
   const comment = page.getByLabel('Comment')
@@ -378,6 +403,7 @@ await lead(async () => {
   await saveAsFile()
   const tab = await share()
   await saveVersions(tab)
+  await deleteDraft(tab)
   await tab.close()
   await expire()
   await proposeForProgram()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 
-import { Api, Refusal, sentence } from './api'
+import { Api, Interrupted, Refusal, sentence } from './api'
 import { t } from './i18n'
 
 const BASE = new URL('http://server/api/v2/')
@@ -131,4 +131,12 @@ test('an error says each thing once', async () => {
   const error = await api.post('Eligibility/$evaluate', {}).catch((error: unknown) => error)
   assert.ok(error instanceof Refusal)
   assert.equal(error.message, 'subjects[0]: a reference is `Individual/…`')
+})
+
+test('a response whose last line is incomplete was interrupted', async () => {
+  const { api } = serving(new Response('{"a":1}\n{"tot'))
+  const lines: unknown[] = []
+  const reading = api.lines('Eligibility/$preview', {}, new AbortController().signal, (line) => lines.push(line))
+  await assert.rejects(reading, Interrupted)
+  assert.deepEqual(lines, [{ a: 1 }])
 })

@@ -181,8 +181,8 @@ export class Api {
   }
 
   /** An uncached response. */
-  async read<T>(path: string): Promise<T> {
-    return (await this.#send('GET', path, undefined, {})).json() as Promise<T>
+  async read<T>(path: string, signal?: AbortSignal): Promise<T> {
+    return (await this.#send('GET', path, undefined, {}, signal)).json() as Promise<T>
   }
 
   async remove(path: string, tag?: string): Promise<void> {
@@ -231,10 +231,10 @@ export class Api {
         }
       }
       rest = rest.slice(from)
-      if (done) {
-        if (rest) onLine(JSON.parse(rest) as never)
-        return
-      }
+      if (!done) continue
+      // The server ends every line.
+      if (rest) throw new Interrupted()
+      return
     }
   }
 

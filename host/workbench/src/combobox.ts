@@ -26,6 +26,8 @@ export interface Searching<T> {
 export function combobox<T>({ label, hint, value, search, isOpenWithoutText = false, option, status: statusOf, onChoose }: Searching<T>): HTMLElement {
   const id = freshId('options')
   let found: T[] = []
+  /** The text whose result `found` is. */
+  let searched = ''
   let active = -1
   let timer: ReturnType<typeof setTimeout> | undefined
   let asking: AbortController | undefined
@@ -48,6 +50,7 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
     on: {
       input: () => {
         isEntered = false
+        deactivate()
         clearTimeout(timer)
         timer = setTimeout(() => void ask(), PAUSE_MS)
       },
@@ -58,6 +61,13 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
       blur: () => setTimeout(() => shut()),
     },
   })
+
+  /** No option is active: a list remains until the result for the new text, and Enter must not choose from it. */
+  function deactivate(): void {
+    list.children[active]?.setAttribute('aria-selected', 'false')
+    active = -1
+    input.removeAttribute('aria-activedescendant')
+  }
 
   async function ask(): Promise<void> {
     asking?.abort()
@@ -73,6 +83,7 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
       // The list is still that of the earlier text.
       if (input.value !== text) return
       found = all
+      searched = text
       status.textContent = statusOf(found)
       if (isEntered && found.length === 1) choose(0)
       else show()
@@ -105,16 +116,15 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
         ),
       ),
     )
-    list.hidden = found.length === 0
+    list.hidden = found.length === 0 || document.activeElement !== input
     input.setAttribute('aria-expanded', String(!list.hidden))
     input.removeAttribute('aria-activedescendant')
   }
 
   function shut(): void {
     list.hidden = true
-    active = -1
     input.setAttribute('aria-expanded', 'false')
-    input.removeAttribute('aria-activedescendant')
+    deactivate()
   }
 
   function move(to: number): void {
@@ -144,7 +154,7 @@ export function combobox<T>({ label, hint, value, search, isOpenWithoutText = fa
       event.preventDefault()
       if (list.hidden && found.length > 0 && input.value) show()
       move(event.key === 'ArrowDown' ? active + 1 : active < 0 ? -1 : active - 1)
-    } else if (event.key === 'Enter' && !list.hidden) {
+    } else if (event.key === 'Enter' && !list.hidden && (active >= 0 || searched === input.value)) {
       event.preventDefault()
       choose(Math.max(active, 0))
     } else if (event.key === 'Enter' && !event.ctrlKey && !event.metaKey && input.value.trim()) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 
-import { leftToRight, useStrings } from './i18n'
+import { LANGUAGES, currentLanguage, leftToRight, setLanguage, useStrings } from './i18n'
 import { ar } from './strings/ar'
 import { en } from './strings/en'
 
@@ -13,4 +13,18 @@ test('a range of amounts is read from left to right in Arabic too', () => {
   assert.match(leftToRight(range), /^\u206658,800\.00–69,600\.00[\s\u00a0]KES\u2069$/)
   useStrings('en', en)
   assert.equal(leftToRight('58–69'), '58–69')
+})
+
+test('the language that was chosen last is active, also if the strings of an earlier choice arrive later', async () => {
+  Object.assign(globalThis, { document: { documentElement: {} } })
+  let arrive = () => {}
+  const late = new Promise<void>((resolve) => (arrive = resolve))
+  LANGUAGES['late'] = { name: 'late', load: () => late.then(() => en) }
+  const first = setLanguage('late')
+  await setLanguage('ar')
+  arrive()
+  await first
+  assert.equal(currentLanguage(), 'ar')
+  delete LANGUAGES['late']
+  useStrings('en', en)
 })

@@ -40,11 +40,16 @@ export function preferred(): string {
   return wanted.find((tag) => tag in LANGUAGES) ?? 'en'
 }
 
-/** Activates a language; if its strings cannot be loaded the previous one stays. */
+/** The language that was chosen last. */
+let chosen = language
+
+/** Activates a language, unless another one is chosen first; if its strings cannot be loaded the previous one stays. */
 export async function setLanguage(tag: string): Promise<void> {
   const known = LANGUAGES[tag]
   if (!known) return
+  chosen = tag
   const [strings, ofServer] = await Promise.all([known.load(), known.server?.()])
+  if (chosen !== tag) return
   useStrings(tag, strings, ofServer)
   document.documentElement.lang = tag
   document.documentElement.dir = known.isRightToLeft ? 'rtl' : 'ltr'

@@ -106,7 +106,7 @@ export class Shell {
       {
         'aria-label': t.language,
         value: currentLanguage(),
-        on: { change: (event) => void this.#speak((event.target as HTMLSelectElement).value) },
+        on: { change: () => void this.#speak(language) },
       },
       Object.entries(LANGUAGES).map(([tag, { name }]) => h('option', { value: tag, lang: tag }, name)),
     )
@@ -165,8 +165,9 @@ export class Shell {
     this.begin(notice)
   }
 
-  async #speak(tag: string): Promise<void> {
-    await setLanguage(tag).catch(() => {})
+  async #speak(choice: HTMLSelectElement): Promise<void> {
+    await setLanguage(choice.value).catch(() => (choice.value = currentLanguage()))
+    if (this.api.language === currentLanguage()) return
     state.renew()
     forgetPeople(this.api)
     this.#live.textContent = ''
@@ -260,6 +261,7 @@ export class Shell {
       fill(this.#main, this.#view.dom)
       if (isMove) focus(this.#main)
     } catch (error) {
+      if (turn !== this.#shown || !this.#isSignedIn) return
       fill(this.#main, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
       if (isMove) focus(this.#main)
     }
@@ -269,8 +271,8 @@ export class Shell {
   #countDown(): void {
     clearInterval(this.#timer)
     const seconds = h('span', { 'aria-hidden': 'true' })
-    const told = h('span', { class: 'visually-hidden' }, t.wait(Math.ceil(this.api.waitMs / 1000)))
-    fill(this.#wait, seconds, told)
+    const announced = h('span', { class: 'visually-hidden' }, t.wait(Math.ceil(this.api.waitMs / 1000)))
+    fill(this.#wait, seconds, announced)
     this.#wait.hidden = false
     const tick = () => {
       const left = Math.ceil(this.api.waitMs / 1000)

@@ -8,7 +8,7 @@ import type { Previewed, Question } from './rule/preview'
 
 const KEY = 'daftar-workbench'
 /** The stored values, by name. */
-const KEPT = ['subject', 'a', 'b', 'filter', 'asOf', 'engine'] as const
+const STORED = ['subject', 'a', 'b', 'filter', 'asOf', 'engine', 'amount', 'currency'] as const
 
 class State {
   subject: Subject = 'individual'
@@ -28,22 +28,26 @@ class State {
   cursor: number | undefined
   /** A code that is inserted there when the view of the rule opens. */
   inserted: { uri: string; code: string } | undefined
-  /** Whether the preview and the comparison are requested again when their view opens. */
+  /** Whether the preview and the comparison are requested again when their view opens: their view closed before the result,
+   * or the language has changed. */
   isReachDue = false
   isComparisonDue = false
   /** The subject of the view of one case. */
   case = ''
   /** The request of the preview from which that subject was opened; by default the current rule. */
   caseQuestion: Question | undefined
+  /** The amount per head of a comparison, and its currency. */
+  amount = ''
+  currency = ''
   /** The last comparison, with its rules and population. */
   compared: { question: Question & { b: string }; result: Compared } | undefined
 
   constructor() {
     try {
-      const kept = JSON.parse(sessionStorage.getItem(KEY) ?? '{}') as Record<string, unknown>
-      for (const name of KEPT) if (typeof kept[name] === 'string') Object.assign(this, { [name]: kept[name] })
+      const stored = JSON.parse(sessionStorage.getItem(KEY) ?? '{}') as Record<string, unknown>
+      for (const name of STORED) if (typeof stored[name] === 'string') Object.assign(this, { [name]: stored[name] })
       if (this.subject !== 'group') this.subject = 'individual'
-      if (typeof kept['document'] === 'object') Object.assign(this.document, kept['document'])
+      if (typeof stored['document'] === 'object') Object.assign(this.document, stored['document'])
     } catch {
       // Unreadable values are ignored.
     }
@@ -51,7 +55,7 @@ class State {
 
   save(): void {
     try {
-      const texts = Object.fromEntries(KEPT.map((name) => [name, this[name]]))
+      const texts = Object.fromEntries(STORED.map((name) => [name, this[name]]))
       sessionStorage.setItem(KEY, JSON.stringify({ ...texts, document: withoutPeople(this.document) }))
     } catch {
       // Without browser storage the page still works.

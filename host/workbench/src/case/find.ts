@@ -3,10 +3,18 @@
 import type { Api } from '../api'
 import type { Page } from '../codes'
 import { ELEMENTS, type Kind, type RecordShown, mayRead, parts } from '../rule/people'
+import { type Problem, problemText } from '../server/translate'
 
 export interface FoundSubject {
   reference: string
   record: RecordShown | undefined
+}
+
+/** The response to one search. */
+interface Found {
+  response: { status: number }
+  resource?: { data?: RecordShown[] }
+  problem?: Problem
 }
 
 /** The vocabulary of identifier systems. */
@@ -29,7 +37,9 @@ export async function findSubjects(api: Api, kind: Kind, text: string, signal?: 
   }
   if (urls.length === 0) return []
   const entry = urls.map((url) => ({ request: { method: 'GET', url } }))
-  const answer = await api.post<{ entry: { resource?: { data?: RecordShown[] } }[] }>('$batch', { type: 'batch', entry }, signal)
+  const answer = await api.post<{ entry: Found[] }>('$batch', { type: 'batch', entry }, signal)
+  const [first] = answer.entry
+  if (first?.problem && answer.entry.every(({ problem }) => problem)) throw new Error(problemText(first.problem, first.response.status))
   const found = new Map<string, FoundSubject>()
   for (const record of answer.entry.flatMap(({ resource }) => resource?.data ?? [])) {
     const identifier = record.identifier?.find(({ value }) => value === text) ?? record.identifier?.[0]

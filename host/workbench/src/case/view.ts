@@ -4,8 +4,8 @@
 import { combobox } from '../combobox'
 import { type Child, fill, h } from '../dom'
 import { day, t } from '../i18n'
-import { memberNames } from '../cases/stored'
-import { type Kind, type RecordShown, about, described, fullName, mayRead, parts, path } from '../rule/people'
+import { type Stored, memberNames } from '../cases/stored'
+import { type Kind, about, fullName, mayRead, parts, path } from '../rule/people'
 import { type Outcome, type Question, isSameDecision } from '../rule/preview'
 import { Running } from '../rule/running'
 import type { View } from '../shell'
@@ -62,37 +62,15 @@ export const oneCase: View = (context) => {
     fill(part, ...show(evaluated, []))
     whatIf.show(evaluated.outcome && { reference: evaluated.subject, outcome: evaluated.outcome })
     if (evaluated.outcome) say(t.answer[evaluated.outcome])
-    fill(head, ...(await card(evaluated.subject, on, signal)))
-    if (!/\bmembers\b/.test(expression)) return
+    const target = parts(evaluated.subject)
+    // The record as it is now, as the outcome is: nothing is taken from the cache.
+    const record = target && mayRead(api, target.kind) ? await api.read<Stored>(path(target), signal).catch(() => undefined) : undefined
+    fill(head, ...card(evaluated.subject, record, on))
+    if (!target || !record || !/\bmembers\b/.test(expression)) return
     // Without names the members have numbers.
-    const names = await memberNames(api, evaluated.subject, signal).catch(() => [])
+    const names = await memberNames(api, target.kind, record, signal).catch(() => [])
     if (names.length > 0) fill(part, ...show(evaluated, names))
   })
-
-  /** Name, age, place and household, where the client may read them. */
-  async function card(reference: string, on: string, signal: AbortSignal): Promise<HTMLElement[]> {
-    const subject = parts(reference)
-    const plain = h('p', {}, h('strong', {}, h('bdi', {}, described(api, reference, on).name)), ' ', h('code', { class: 'id' }, reference))
-    if (!subject || !mayRead(api, subject.kind)) return [plain]
-    try {
-      const record = await api.get<RecordShown>(path(subject), signal)
-      const name = fullName(record) || subject.value
-      const groups = (record.group_membership ?? []).filter(({ inactive }) => !inactive)
-      const members = (record.member ?? []).filter(({ inactive }) => !inactive)
-      const of = (one: { display?: string; reference?: string } | undefined, role: string | undefined) =>
-        h('li', {}, h('bdi', {}, one?.display ?? one?.reference ?? ''), role ? ` (${role})` : '')
-      const related = [
-        ...groups.map(({ group, role }) => of(group, role?.display)),
-        ...members.map(({ entity, role }) => of(entity, role?.display)),
-      ]
-      return [
-        h('p', {}, h('strong', {}, h('bdi', {}, name)), ' ', h('span', { class: 'hint' }, about(record, on)), ' ', h('code', { class: 'id', title: reference }, subject.value)),
-        ...(related.length > 0 ? [h('ul', { class: 'related' }, h('li', {}, `${t.case.household}:`), related)] : []),
-      ]
-    } catch {
-      return [plain]
-    }
-  }
 
   const whatIf = new WhatIf(context, question)
 
@@ -157,6 +135,21 @@ export const oneCase: View = (context) => {
       whatIf.close()
     },
   }
+}
+
+/** Name, age, place and household, of a record that the client may read. */
+function card(reference: string, record: Stored | undefined, on: string): HTMLElement[] {
+  const value = parts(reference)?.value ?? reference
+  if (!record) return [h('p', {}, h('strong', {}, h('bdi', {}, value)), ' ', h('code', { class: 'id' }, reference))]
+  const groups = (record.group_membership ?? []).filter(({ inactive }) => !inactive)
+  const members = (record.member ?? []).filter(({ inactive }) => !inactive)
+  const of = (one: { display?: string; reference?: string } | undefined, role: string | undefined) =>
+    h('li', {}, h('bdi', {}, one?.display ?? one?.reference ?? ''), role ? ` (${role})` : '')
+  const related = [...groups.map(({ group, role }) => of(group, role?.display)), ...members.map(({ entity, role }) => of(entity, role?.display))]
+  return [
+    h('p', {}, h('strong', {}, h('bdi', {}, fullName(record) || value)), ' ', h('span', { class: 'hint' }, about(record, on)), ' ', h('code', { class: 'id', title: reference }, value)),
+    ...(related.length > 0 ? [h('ul', { class: 'related' }, h('li', {}, `${t.case.household}:`), related)] : []),
+  ]
 }
 
 /** `names` are those of the members, if they are known. */

@@ -95,8 +95,8 @@ export class WhatIf {
   #keep(record: Body, isOfPerson: boolean): HTMLElement {
     const { context } = this
     const name = h('input', { type: 'text', required: true, maxlength: 200 })
-    const told = h('p', { role: 'status', class: 'hint' })
-    const keep = async () => {
+    const result = h('p', { role: 'status', class: 'hint' })
+    const keep = async (called: string) => {
       // The form may change while the outcome is requested.
       const facts = structuredClone(record)
       const { expression, subject, asOf, engine = '' } = this.question()
@@ -108,24 +108,27 @@ export class WhatIf {
         const expected = results[0] && expectedOf(results[0])
         if (!expected) throw new Error(results[0]?.error?.detail ?? t.keep.whatIf.invalid)
         document.casesAsOf = on
-        document.cases.push({ ...caseOf(name.value.trim(), facts, expected), ...(isOfPerson ? { isOfPerson } : {}) })
+        document.cases.push({ ...caseOf(called, facts, expected), ...(isOfPerson ? { isOfPerson } : {}) })
         state.save()
-        told.textContent = t.keep.whatIf.kept(name.value.trim())
-        name.value = ''
+        result.textContent = t.keep.whatIf.kept(called)
       } catch (error) {
-        if (!isAbort(error)) told.textContent = sentence(error)
+        if (!isAbort(error)) result.textContent = sentence(error)
+        name.value ||= called
       }
     }
     const submit = (event: Event) => {
       event.preventDefault()
-      if (name.value.trim()) void keep()
+      const called = name.value.trim()
+      // Sent twice, the form adds one case.
+      name.value = ''
+      if (called) void keep(called)
     }
     return h(
       'form',
       { on: { submit } },
       h('div', { class: 'row' }, field(t.keep.whatIf.caseName, name), h('button', { type: 'submit' }, t.keep.whatIf.keep)),
       isOfPerson && h('p', { class: 'hint' }, t.keep.whatIf.facts),
-      told,
+      result,
     )
   }
 }

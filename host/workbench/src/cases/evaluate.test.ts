@@ -2,6 +2,10 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 
 import { Api } from '../api'
+import { useStrings } from '../i18n'
+import { server } from '../server/fr'
+import { en } from '../strings/en'
+import { fr } from '../strings/fr'
 import { caseOf, evaluate, expectedOf, isAsExpected } from './evaluate'
 
 test('a case is compared with its result by outcome, missing facts and errors', () => {
@@ -28,4 +32,16 @@ test('all records are evaluated by one request, on the day of the cases', async 
   assert.deepEqual([results.length, asOf], [2, '2026-03-01'])
   const body = { expression: 'a', subject: 'group', as_of: '2026-03-01', subjects: [{ type: 'group' }, { type: 'group', members: [] }] }
   assert.deepEqual(sent, ['http://server/api/v2/Eligibility/$evaluate', body])
+})
+
+test('the problem of a record is in the language of the page', async () => {
+  const error = { status: 422, code: 'validation_failed', detail: 'in English' }
+  globalThis.fetch = () => Promise.resolve(new Response(JSON.stringify({ results: [{ error }] })))
+  const api = new Api(new URL('http://server/api/v2/'))
+  const rule = { expression: 'a', subject: 'individual', asOf: '' } as const
+  const detail = async () => (await evaluate(api, rule, [{}])).results[0]?.error?.detail
+  assert.equal(await detail(), error.detail)
+  useStrings('fr', fr, server)
+  assert.equal(await detail(), server.problems['validation_failed'])
+  useStrings('en', en)
 })

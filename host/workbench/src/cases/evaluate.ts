@@ -4,6 +4,7 @@ import type { Api } from '../api'
 import type { Explanation } from '../case/changes'
 import type { Subject } from '../editor/schema'
 import type { Outcome } from '../rule/preview'
+import { type Problem, problemText } from '../server/translate'
 import type { Body, Case } from './rule-file'
 
 export interface Result {
@@ -11,7 +12,7 @@ export interface Result {
   missing?: string[]
   errors?: { code: string; line: number; column: number }[]
   explanation?: Explanation
-  error?: { status: number; detail: string }
+  error?: Problem & { status: number }
 }
 
 /** The part of a result that a case expects. */
@@ -39,7 +40,8 @@ export async function evaluate(api: Api, { asOf, engine, ...rule }: Evaluation, 
   if (asOf) body['as_of'] = asOf
   if (engine) body['engine'] = engine
   const answer = await api.post<{ results: Result[]; decision?: { as_of?: string } }>('Eligibility/$evaluate', body, signal)
-  return { results: answer.results, asOf: answer.decision?.as_of ?? asOf }
+  const results = answer.results.map((one) => (one.error ? { ...one, error: { ...one.error, detail: problemText(one.error, one.error.status) } } : one))
+  return { results, asOf: answer.decision?.as_of ?? asOf }
 }
 
 /** The result as a case expects it; undefined for a record without a result. */

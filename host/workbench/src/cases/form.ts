@@ -174,7 +174,7 @@ const short = new WeakMap<Api, Map<string, Promise<FoundCode[] | undefined>>>()
 function shortList(api: Api, namespaces: string[]): Promise<FoundCode[] | undefined> {
   let known = short.get(api)
   if (!known) short.set(api, (known = new Map()))
-  const key = namespaces.join(' ')
+  const key = `${api.language} ${namespaces.join(' ')}`
   let reading = known.get(key)
   if (!reading) {
     const pages = namespaces.map((one) => api.get<Page<FoundCode>>(`Vocabulary/${encodeURIComponent(one)}/codes?_count=${LISTED_MAX}`))
@@ -221,7 +221,7 @@ function searched(api: Api, name: string, vocabularies: string[], value: unknown
   input?.addEventListener('input', () => {
     if (input.value.trim() === '') change(undefined)
   })
-  if (typeof value === 'string') void nameOf(api, value).then((display) => input && display && (input.value = display), () => {})
+  if (typeof value === 'string') void nameOf(api, value).then((display) => input?.value === value && display && (input.value = display), () => {})
   return box
 }
 

@@ -20,6 +20,11 @@ export class CasesPanel {
   readonly dom: HTMLDetailsElement
   #summary = h('summary', {})
   #body = h('div', {})
+  // The controls stay when a result arrives, with the focus.
+  #add = h('button', { type: 'button', on: { click: () => void this.#open() } }, t.keep.cases.add)
+  #run = h('button', { type: 'button', on: { click: () => void this.run() } }, t.keep.cases.run)
+  #asOf = h('input', { type: 'date', on: { change: () => this.#edit(() => (state.document.casesAsOf = this.#asOf.value)) } })
+  #day = field(t.keep.cases.asOf, this.#asOf, t.rule.asOfHint)
   #results: Result[] = []
   #problem = ''
   #ran = ''
@@ -27,7 +32,7 @@ export class CasesPanel {
   #asking: AbortController | undefined
 
   constructor(private readonly context: Context) {
-    this.dom = h('details', { class: 'cases', on: { toggle: () => this.#show() } }, this.#summary, this.#body)
+    this.dom = h('details', { class: 'cases', on: { toggle: () => this.#show() } }, this.#summary, this.#body, h('div', { class: 'row' }, this.#add, this.#run, this.#day))
     this.#show()
   }
 
@@ -65,7 +70,7 @@ export class CasesPanel {
     const { api } = this.context
     const cases = state.document.cases.map(withoutMark)
     const asked = JSON.stringify([this.#evaluation, cases])
-    if (!this.#isValid || cases.length === 0 || (isByItself && asked === this.#ran)) return this.#show()
+    if (!this.#isValid || !this.dom.isConnected || cases.length === 0 || (isByItself && asked === this.#ran)) return this.#show()
     if (isByItself && api.budget && api.budget.remaining < RESERVE) return this.#fail(t.keep.cases.budget(api.budget.remaining))
     this.#asking?.abort()
     const asking = (this.#asking = new AbortController())
@@ -100,12 +105,11 @@ export class CasesPanel {
     const failed = document.cases.some((one, at) => this.#results[at] && !isAsExpected(one, this.#results[at]))
     const mark = this.#results.length > 0 && h('span', { class: failed ? 'bad' : 'good', 'aria-hidden': 'true' }, failed ? '✗ ' : '✓ ')
     fill(this.#summary, mark, this.#title())
+    // Also while the list is closed: its controls are visible before the event of its opening.
+    this.#run.hidden = this.#day.hidden = document.cases.length === 0
+    this.#run.disabled = !this.#isValid
+    if (this.#asOf.value !== document.casesAsOf) this.#asOf.value = document.casesAsOf
     if (!this.dom.open) return
-    const asOf = h('input', {
-      type: 'date',
-      value: document.casesAsOf,
-      on: { change: () => this.#edit(() => (document.casesAsOf = asOf.value)) },
-    })
     fill(
       this.#body,
       this.#problem && h('p', { class: 'problem', role: 'alert' }, prose(this.#problem)),
@@ -113,20 +117,16 @@ export class CasesPanel {
       document.cases.some(({ isOfPerson }) => isOfPerson) && h('p', { class: 'notice' }, t.keep.cases.ofPerson),
       document.cases.length === 0 && h('p', { class: 'hint' }, t.keep.cases.none),
       h('ul', { class: 'case-list' }, document.cases.map((one, at) => this.#line(one, at))),
-      h(
-        'div',
-        { class: 'row' },
-        h('button', { type: 'button', on: { click: () => void this.#open() } }, t.keep.cases.add),
-        document.cases.length > 0 && h('button', { type: 'button', disabled: !this.#isValid, on: { click: () => void this.run() } }, t.keep.cases.run),
-        document.cases.length > 0 && field(t.keep.cases.asOf, asOf, t.rule.asOfHint),
-      ),
     )
   }
 
   #line(one: OwnCase, at: number): HTMLElement {
     const result = this.#results[at]
     const isGood = result && isAsExpected(one, result)
-    const remove = () => this.#edit(() => state.document.cases.splice(at, 1))
+    const remove = () => {
+      this.#edit(() => state.document.cases.splice(at, 1))
+      this.#add.focus()
+    }
     return h(
       'li',
       { class: result ? (isGood ? 'passed' : 'failed') : '' },

@@ -2,7 +2,7 @@
 
 import type { Api } from '../api'
 import { t } from '../i18n'
-import { type RecordShown, parts, path } from '../rule/people'
+import { type Kind, type RecordShown, parts, path } from '../rule/people'
 import { type Facts, selected } from './facts'
 import type { Body } from './rule-file'
 
@@ -13,7 +13,7 @@ interface Listed {
   inactive?: boolean
 }
 
-interface Stored extends Omit<RecordShown, 'member'> {
+export interface Stored extends Omit<RecordShown, 'member'> {
   group_type?: { code?: string }
   member?: Listed[]
 }
@@ -54,12 +54,9 @@ export async function describe(api: Api, reference: string, facts: Facts): Promi
 }
 
 /** The names of the members of a subject's group, in the order in which rules count them; empty if they are not visible. */
-export async function memberNames(api: Api, reference: string, signal?: AbortSignal): Promise<string[]> {
-  const subject = parts(reference)
-  if (!subject || !api.may('group:read')) return []
-  const read = (path: string) => api.get<Stored>(path, signal)
-  const stored = await read(path(subject))
-  const group = subject.kind === 'Group' ? stored : await household(read, stored)
+export async function memberNames(api: Api, kind: Kind, stored: Stored, signal?: AbortSignal): Promise<string[]> {
+  if (!api.may('group:read')) return []
+  const group = kind === 'Group' ? stored : await household((path) => api.read<Stored>(path, signal), stored)
   return active(group?.member ?? []).map(labelled)
 }
 

@@ -1,6 +1,6 @@
 // Compares two rules by one preview, which evaluates both for the same subjects in the same snapshot.
 
-import type { Api } from '../api'
+import { type Api, isAbort } from '../api'
 import { t } from '../i18n'
 import type { Decision } from '../rule/provenance'
 import { type Cell, OUTCOMES, type Outcome, type Previewed, type Question, type Watching, preview } from '../rule/preview'
@@ -39,7 +39,13 @@ export interface Compared {
 export async function compare(api: Api, question: Question & { b: string }, watching: Watching): Promise<Compared> {
   const { b, ...first } = question
   const previewed = await preview(api, { ...first, compare: b }, watching)
-  return compared(previewed, await decisionOf(api, { ...first, expression: b, asOf: previewed.decision.as_of }, watching.signal))
+  const { as_of: asOf } = previewed.decision
+  const ofSecond = await decisionOf(api, { ...first, expression: b, asOf }, watching.signal).catch((error: unknown): Decision => {
+    if (isAbort(error)) throw error
+    // The comparison is complete; only the digest of the second rule is missing.
+    return { as_of: asOf }
+  })
+  return compared(previewed, ofSecond)
 }
 
 /** The decision of the second rule: that of the preview is about the first. */

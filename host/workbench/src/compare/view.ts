@@ -86,7 +86,7 @@ export const compare: View = (context) => {
     dom,
     run: () => running.run(),
     close: () => {
-      running.cancel()
+      if (running.close()) state.isComparisonDue = true
       for (const panel of panels) {
         panel.close()
         panel.shown.view.destroy()
@@ -196,6 +196,8 @@ function cost({ a, b, undetermined }: Compared): HTMLElement {
   const currencies = Intl.supportedValuesOf('currency')
   const show = () => {
     const each = amount.valueAsNumber
+    // Without an amount there is no cost: `formatRange` throws for NaN.
+    if (Number.isNaN(each)) return fill(output)
     const code = currency.value.trim().toUpperCase()
     const money = currencies.includes(code) ? ({ style: 'currency', currency: code } as const) : {}
     const plain = new Intl.NumberFormat(currentLanguage(), { maximumFractionDigits: 2, ...money })
@@ -207,10 +209,16 @@ function cost({ a, b, undetermined }: Compared): HTMLElement {
       t.compare.costOf(t.compare.b, range(plain, b, b + undetermined.b)),
       t.compare.costChange(leftToRight(signed.format((b - a) * each)), range(signed, b - a - undetermined.a, b + undetermined.b - a)),
     ]
-    fill(output, ...(Number.isNaN(each) ? [] : lines.map((line) => h('span', {}, line))))
+    fill(output, ...lines.map((line) => h('span', {}, line)))
   }
-  const amount = h('input', { type: 'number', min: 0, step: 'any', inputmode: 'decimal', on: { input: show } })
-  const currency = h('input', { type: 'text', maxlength: 3, size: 4, autocomplete: 'off', spellcheck: 'false', on: { input: show } })
+  const changed = () => {
+    Object.assign(state, { amount: amount.value, currency: currency.value })
+    state.save()
+    show()
+  }
+  const amount = h('input', { type: 'number', min: 0, step: 'any', inputmode: 'decimal', value: state.amount, on: { input: changed } })
+  const currency = h('input', { type: 'text', maxlength: 3, size: 4, autocomplete: 'off', spellcheck: 'false', value: state.currency, on: { input: changed } })
+  show()
   return h('div', { class: 'row' }, field(t.compare.amount, amount, t.compare.costNote), field(t.compare.currency, currency, t.compare.currencyHint), output)
 }
 

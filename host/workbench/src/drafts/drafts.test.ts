@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 
-import { Refusal } from '../api'
+import { Api, Refusal } from '../api'
 import { difference } from './difference'
 import { changedCases, emptyDocument, ofPeople, withoutPeople } from './document'
-import { type Draft, currentBody, isClosed, openedDraft } from './drafts'
+import { type Draft, currentBody, deleteDraft, isClosed, openedDraft } from './drafts'
 import { fileName } from './file'
 import { linkOf, linked } from './link'
 import { openRule, restoreRule } from './open'
@@ -127,4 +127,14 @@ test('a draft with the most versions is not closed', () => {
   const refused = (code: string) => new Refusal(409, 'refused', [], undefined, code)
   assert.ok(isClosed(refused('conflict')))
   assert.ok(!isClosed(refused('limit_reached')))
+})
+
+test('a draft is deleted at the version that was listed', async () => {
+  const sent: unknown[] = []
+  globalThis.fetch = (url, init) => {
+    sent.push(init?.method, String(url), new Headers(init?.headers).get('If-Match'))
+    return Promise.resolve(new Response(null, { status: 204 }))
+  }
+  await deleteDraft(new Api(new URL('http://server/api/v2/')), draft({ version: 3 }))
+  assert.deepEqual(sent, ['DELETE', 'http://server/api/v2/RuleDraft/x', '"3"'])
 })

@@ -59,8 +59,9 @@ export async function saveDraft(api: Api, body: DraftBody, version?: { id: strin
   return { draft: saved.body, tag: saved.tag }
 }
 
-export async function deleteDraft(api: Api, id: string, tag: string): Promise<void> {
-  await api.remove(path(id), tag)
+/** Deletes a draft if the given version is the current one; otherwise 412. The version is also its entity tag. */
+export async function deleteDraft(api: Api, { id, version }: Pick<Draft, 'id' | 'version'>): Promise<void> {
+  await api.remove(path(id), `"${version}"`)
 }
 
 /** The versions of a draft, the newest first. */

@@ -21,6 +21,7 @@ export function openHistory(context: Context, id: string): void {
     const open = async (version: Draft) => {
       // A change of an earlier version replaces the current one, which the list must show.
       const current = await readDraft(context.api, id)
+      if (dialog.signal.aborted) return
       if (current.draft.version !== newest) return list(t.keep.history.newer)
       openRule(openedDraft(current, version))
       for (const other of document.querySelectorAll('dialog')) other.close()

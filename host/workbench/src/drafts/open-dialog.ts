@@ -61,15 +61,20 @@ function drafts(context: Context, dialog: Dialog, done: () => void): HTMLElement
   const fail = (error: unknown) => {
     if (!isAbort(error)) fill(list, h('li', {}, h('p', { class: 'problem', role: 'alert' }, prose(sentence(error)))))
   }
+  let opening = ''
   const open = (id: string) => {
+    opening = id
     readDraft(api, id).then((tagged) => {
+      if (dialog.signal.aborted || opening !== id) return
       openRule(openedDraft(tagged))
       done()
     }, fail)
   }
+  let searches = 0
   const show = async () => {
+    const own = (searches += 1)
     const found = await listDrafts(api, name.value)
-    if (dialog.signal.aborted) return
+    if (dialog.signal.aborted || own !== searches) return
     fill(list, found.length === 0 ? h('li', { class: 'hint' }, t.keep.open.none) : found.map((draft) => line(context, draft, open, () => void show().catch(fail))))
   }
   const name = h('input', { type: 'search', maxlength: 200 })
@@ -97,9 +102,7 @@ function line(context: Context, draft: Draft, open: (id: string) => void, onDele
   }
   const drop = async () => {
     try {
-      // Of the version that is current now: it is listed as it was a moment ago.
-      const { tag } = await readDraft(context.api, id)
-      await deleteDraft(context.api, id, tag)
+      await deleteDraft(context.api, draft)
       onDeleted()
     } catch (error) {
       if (!isAbort(error)) row.append(h('p', { class: 'problem', role: 'alert' }, sentence(error)))

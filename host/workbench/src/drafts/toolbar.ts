@@ -105,20 +105,20 @@ export class Toolbar {
 function openShare(): void {
   const { a, subject, asOf, filter } = state
   const link = h('input', { type: 'text', readonly: true, value: linkOf(location.href, { expression: a, subject, asOf, filter }) })
-  const told = h('span', { role: 'status', class: 'hint' })
+  const result = h('span', { role: 'status', class: 'hint' })
   const copy = () => {
     link.select()
     // Without permission for the clipboard the selected text can be copied by keyboard.
     navigator.clipboard?.writeText(link.value).then(
-      () => (told.textContent = t.keep.share.copied),
-      () => (told.textContent = t.keep.share.selected),
-    ) ?? (told.textContent = t.keep.share.selected)
+      () => (result.textContent = t.keep.share.copied),
+      () => (result.textContent = t.keep.share.selected),
+    ) ?? (result.textContent = t.keep.share.selected)
   }
   openDialog(
     t.keep.share.heading,
     h('p', {}, t.keep.share.lead),
     field(t.keep.share.link, link),
-    h('div', { class: 'row' }, h('button', { type: 'button', class: 'primary', on: { click: copy } }, t.keep.share.copy), told),
+    h('div', { class: 'row' }, h('button', { type: 'button', class: 'primary', on: { click: copy } }, t.keep.share.copy), result),
   )
   link.focus()
   link.select()

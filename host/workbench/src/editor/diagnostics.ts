@@ -48,12 +48,13 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
       onVerdict({ kind: 'empty' })
       return []
     }
-    const asked = `${state.engine} ${subject()} ${expression}`
+    const request = () => `${state.engine} ${subject()} ${view.state.doc.toString()}`
+    const asked = request()
     if (last?.asked !== asked) {
       onVerdict({ kind: 'checking' })
       const validated = await validate(api, expression, subject())
-      // The text may have changed in the meantime; then another validation is pending.
-      if (view.state.doc.toString() !== expression) return []
+      // The text, subject kind or engine may have changed in the meantime; then another validation is pending.
+      if (request() !== asked) return []
       if ('message' in validated) {
         onVerdict({ kind: 'failed', message: validated.message })
         return []

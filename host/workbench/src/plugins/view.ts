@@ -38,6 +38,7 @@ export const plugins: View = (context) => {
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true })
 
   async function read(shown?: string): Promise<void> {
+    problem.hidden = true
     try {
       const all = await context.api.read<Plugins>('plugins')
       fill(list, all.data.map((plugin) => choice(plugin)))

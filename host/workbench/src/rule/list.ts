@@ -2,7 +2,8 @@
 // subject.
 
 import { isAbort, sentence } from '../api'
-import { fill, freshId, h } from '../dom'
+import { openDialog } from '../dialog'
+import { fill, h } from '../dom'
 import { t } from '../i18n'
 import { Csv, save } from './csv'
 import { type Decided, type Question, preview } from './preview'
@@ -21,31 +22,12 @@ export interface Listing extends Listed {
 }
 
 export function openList(listing: Listing): void {
-  const { context } = listing
-  const stop = new AbortController()
-  const id = freshId('list')
-  const body = h('div', {}, h('p', { role: 'status', class: 'hint' }, t.list.reading))
-  const dialog = h(
-    'dialog',
-    { class: 'card', 'aria-labelledby': id },
-    h(
-      'div',
-      { class: 'row' },
-      h('h2', { id }, listing.title),
-      h('button', { type: 'button', on: { click: () => dialog.close() } }, t.close),
-    ),
-    body,
-  )
-  dialog.addEventListener('close', () => {
-    stop.abort()
-    dialog.remove()
-  })
-  document.body.append(dialog)
-  dialog.showModal()
-  void read(listing, stop.signal, (progress) => fill(body, h('p', { role: 'status', class: 'hint' }, progress)))
+  const status = h('p', { role: 'status', class: 'hint' }, t.list.reading)
+  const { body, close, signal } = openDialog(listing.title, h('div', { class: 'row' }, status))
+  void read(listing, signal, (progress) => (status.textContent = progress))
     .then(({ rows, csv, count }) => {
-      fill(body, ...content({ ...listing, onOpen: () => dialog.close() }, rows, csv, count, stop.signal))
-      context.say(t.list.found(count))
+      status.textContent = count > rows.length ? t.list.shown(rows.length, count) : count > 0 ? t.list.found(count) : t.list.none
+      if (count > 0) show(body, { ...listing, onOpen: close }, rows, csv, signal)
     })
     .catch((error: unknown) => {
       if (!isAbort(error)) fill(body, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
@@ -77,12 +59,12 @@ async function read({ context, question, requested, isOf }: Listing, signal: Abo
   return found
 }
 
-function content(listing: Listing, rows: Decided[], csv: Csv, count: number, signal: AbortSignal): (HTMLElement | false)[] {
-  if (count === 0) return [h('p', {}, t.list.none)]
+/** Adds the first rows, a page at a time, and the download of all. */
+function show(body: HTMLElement, listing: Listing, rows: Decided[], csv: Csv, signal: AbortSignal): void {
   const list = h('ul', { class: 'sample' })
   let shown = 0
-  const more = h('button', { type: 'button', on: { click: () => show() } })
-  const show = () => {
+  const more = h('button', { type: 'button', on: { click: () => add() } })
+  const add = () => {
     const page = rows.slice(shown, shown + PAGE)
     list.append(...items(page, listing, signal))
     shown += page.length
@@ -90,17 +72,9 @@ function content(listing: Listing, rows: Decided[], csv: Csv, count: number, sig
     more.hidden = left === 0
     more.textContent = t.list.more(left)
   }
-  show()
-  return [
-    h(
-      'div',
-      { class: 'row' },
-      h('p', { class: 'hint' }, count > rows.length ? t.list.shown(rows.length, count) : t.list.found(count)),
-      h('button', { type: 'button', on: { click: () => save(csv.file(), `${t.reach.csvFile}.csv`) } }, t.list.csv),
-    ),
-    list,
-    more,
-  ]
+  add()
+  body.firstElementChild?.append(h('button', { type: 'button', on: { click: () => save(csv.file(), `${t.reach.csvFile}.csv`) } }, t.list.csv))
+  body.append(list, more)
 }
 
 /** The same request for a part of its population. */

@@ -1,5 +1,5 @@
 // Shows subjects by name, age and place where the client may read them, and by their identifier otherwise. The records
-// are read in one batch; each is read once in a session.
+// are read in one batch, each again after a minute.
 
 import type { Api } from '../api'
 import { type Child, h } from '../dom'
@@ -33,6 +33,13 @@ export type Kind = keyof typeof ELEMENTS
 
 /** The requests that are left to the user when names are read. */
 const RESERVE = 20
+/** The time for which a record is reused, in milliseconds. */
+const FRESH_MS = 60_000
+
+interface Read {
+  record: RecordShown
+  readAt: number
+}
 
 /** The kind, system and value of a reference, `Individual/<system>|<value>`. */
 export function parts(reference: string): { kind: Kind; identifier: string; value: string } | undefined {
@@ -77,9 +84,9 @@ export function path({ kind, identifier }: { kind: Kind; identifier: string }): 
 }
 
 /** The records that were read, by the API object of the session and by reference. */
-const known = new WeakMap<Api, Map<string, RecordShown>>()
+const known = new WeakMap<Api, Map<string, Read>>()
 
-function recordsOf(api: Api): Map<string, RecordShown> {
+function recordsOf(api: Api): Map<string, Read> {
   let records = known.get(api)
   if (!records) known.set(api, (records = new Map()))
   return records
@@ -90,8 +97,9 @@ export function forgetPeople(api: Api): void {
 }
 
 /** Reads the records of references; those that cannot be read are left out. */
-export async function readPeople(api: Api, references: string[], signal?: AbortSignal): Promise<Map<string, RecordShown>> {
+export async function readPeople(api: Api, references: string[], signal?: AbortSignal): Promise<Map<string, Read>> {
   const records = recordsOf(api)
+  for (const [reference, { readAt }] of records) if (Date.now() - readAt >= FRESH_MS) records.delete(reference)
   const wanted = references.flatMap((reference) => {
     const subject = parts(reference)
     return subject && !records.has(reference) && mayRead(api, subject.kind) ? [{ reference, subject }] : []
@@ -104,7 +112,7 @@ export async function readPeople(api: Api, references: string[], signal?: AbortS
   const answer = await api.post<{ entry: { resource?: RecordShown }[] }>('$batch', { type: 'batch', entry }, signal)
   answer.entry.forEach(({ resource }, at) => {
     const reference = wanted[at]?.reference
-    if (resource && reference !== undefined) records.set(reference, resource)
+    if (resource && reference !== undefined) records.set(reference, { record: resource, readAt: Date.now() })
   })
   return records
 }
@@ -112,7 +120,7 @@ export async function readPeople(api: Api, references: string[], signal?: AbortS
 /** The name of a subject, what is known of it, and its identifier. */
 export function described(api: Api, reference: string, on: string): { name: string; more: Child[] } {
   const value = parts(reference)?.value ?? reference
-  const record = recordsOf(api).get(reference)
+  const record = recordsOf(api).get(reference)?.record
   const name = record && fullName(record)
   if (!record || !name) return { name: value, more: record ? [h('span', { class: 'hint' }, about(record, on))] : [] }
   return { name, more: [h('span', { class: 'hint' }, about(record, on)), h('code', { class: 'id' }, value)] }

@@ -36,7 +36,7 @@ export function provenance(api: Api, rules: Decided[]): HTMLElement {
   const facts: [string, (Node | string)[]][] = [
     [t.sheet.engine, first?.decision.engine ? [h('code', {}, first.decision.engine.replace(/\bsha256:\w+/, short))] : []],
     [t.sheet.vocabularies, [...vocabularies].map(([namespace, version]) => h('span', { dir: 'ltr' }, h('code', {}, namespace), ` ${version}`))],
-    [t.sheet.digest, rules.map(({ name, decision }) => h('span', {}, name ? `${name}: ` : '', h('code', {}, short(decision.expression_digest ?? ''))))],
+    [t.sheet.digest, rules.flatMap(({ name, decision: { expression_digest: digest } }) => (digest ? [h('span', {}, name ? `${name}: ` : '', h('code', {}, short(digest)))] : []))],
     [t.sheet.made, [h('time', {}, now()), h('code', {}, api.clientId)]],
   ]
   return h(

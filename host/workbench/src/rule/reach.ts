@@ -77,7 +77,7 @@ export class Reach {
   }
 
   close(): void {
-    this.#running.cancel()
+    if (this.#running.close()) state.isReachDue = true
     this.#names.abort()
   }
 

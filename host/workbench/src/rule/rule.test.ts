@@ -3,11 +3,12 @@ import test from 'node:test'
 
 import { Text } from '@codemirror/state'
 
+import { Api } from '../api'
 import { range, suggested } from '../editor/diagnostics'
-import { type Moves, compared, row } from '../compare/compared'
+import { type Moves, compare, compared, row } from '../compare/compared'
 import { Csv } from './csv'
 import { ageFilters, narrowed } from './list'
-import { about, age, fullName, parts } from './people'
+import { about, age, fullName, parts, readPeople } from './people'
 import { type Cell, OUTCOMES, type Previewed, type Question, isSameDecision, readFilter } from './preview'
 import { headline } from './reach'
 
@@ -108,4 +109,37 @@ test('a person is shown by name, age and place', () => {
   assert.equal(about(record, '2026-11-28'), '60 y · Male · East, North')
   assert.deepEqual(parts('Individual/urn:a#b|X|1'), { kind: 'Individual', identifier: 'urn:a#b|X|1', value: '1' })
   assert.equal(parts('DEMO-000001'), undefined)
+})
+
+test('a comparison is complete without the digest of the second rule, and ends when it is cancelled', async () => {
+  const result = { total: 3, decision: { as_of: '2026-01-01' }, comparison: { cells: [{ a: 'not_eligible', b: 'eligible', count: 3 }] } }
+  const stop = new AbortController()
+  let ofSecond = () => Promise.resolve(new Response('{}', { status: 500 }))
+  globalThis.fetch = (url) => (String(url).endsWith('$preview') ? Promise.resolve(new Response(`${JSON.stringify(result)}\n`)) : ofSecond())
+  const question = { expression: 'a', b: 'b', subject: 'individual', filter: '', asOf: '' } as const
+  const run = () => compare(new Api(new URL('http://server/api/v2/')), question, { signal: stop.signal, onProgress: () => {} })
+  const { all, decisions } = await run()
+  assert.deepEqual([all.gained, decisions], [3, [result.decision, { as_of: '2026-01-01' }]])
+  ofSecond = () => {
+    stop.abort()
+    return Promise.reject(new DOMException('', 'AbortError'))
+  }
+  await assert.rejects(run(), { name: 'AbortError' })
+})
+
+test('a record is read again after a minute, and one that may not be read any more has no name', async (context) => {
+  context.mock.timers.enable({ apis: ['Date'] })
+  let resource: object | undefined = { name: 'Amina' }
+  let requests = 0
+  globalThis.fetch = () => {
+    requests += 1
+    return Promise.resolve(new Response(JSON.stringify({ entry: [{ resource }] })))
+  }
+  const api = new Api(new URL('http://server/api/v2/'))
+  api.scopes = ['individual:read']
+  const name = async () => (await readPeople(api, ['Individual/urn:id|1'])).get('Individual/urn:id|1')?.record.name
+  assert.deepEqual([await name(), await name(), requests], ['Amina', 'Amina', 1])
+  context.mock.timers.tick(60_000)
+  resource = undefined
+  assert.deepEqual([await name(), requests], [undefined, 2])
 })

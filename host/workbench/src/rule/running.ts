@@ -53,6 +53,13 @@ export class Running {
     this.#stop?.abort()
   }
 
+  /** Called when the view closes: cancels the work. Returns true if it had no result yet. */
+  close(): boolean {
+    const isRunning = this.#stop?.signal.aborted === false
+    this.cancel()
+    return isRunning
+  }
+
   async #run(): Promise<void> {
     if (this.#stop) return
     const stop = new AbortController()

@@ -47,10 +47,10 @@ export const rule: View = (context) => {
       if (isStart) toolbar.show()
       panel.changed()
     },
-    onVerdict: (told: Verdict) => {
-      showVerdict(verdict, told, panel.shown)
-      reach.validated(told.kind === 'validated' && !told.validated.valid)
-      if (told.kind !== 'checking') cases.validated(told.kind === 'validated' && told.validated.valid)
+    onVerdict: (current: Verdict) => {
+      showVerdict(verdict, current, panel.shown)
+      reach.validated(current.kind === 'validated' && !current.validated.valid)
+      if (current.kind !== 'checking') cases.validated(current.kind === 'validated' && current.validated.valid)
     },
   })
   const subject = h(

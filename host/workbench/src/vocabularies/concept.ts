@@ -139,12 +139,12 @@ function actions(concept: Concept, { api, go, say }: Context): HTMLElement {
         type: 'button',
         on: {
           click: () =>
-            void navigator.clipboard.writeText(text).then(
+            // A page without a secure connection has no clipboard.
+            void (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(
               () => {
                 note.textContent = t.concept.copied
                 say(t.concept.copied)
               },
-              // A page without a secure connection has no clipboard.
               () => fill(note, h('code', {}, text)),
             ),
         },
