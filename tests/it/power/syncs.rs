@@ -77,7 +77,6 @@ pub const CALLS: &[(&str, &[Need])] = &[
     (
         "crates/store-sled/src/disk.rs",
         &[
-            Between(LargePhotos, "write: store/db"),
             Alone(Store, "open: store/conf"),
             Unshown("the power fails during a start after a process with a complete store was killed"),
         ],
@@ -85,6 +84,8 @@ pub const CALLS: &[(&str, &[Need])] = &[
     ("crates/store-sled/src/database.rs", &[No("the database syncs its file when it is closed")]),
     ("crates/store-sled/src/lib.rs", &[Alone(Store, "write: store/db"), No(MARK)]),
     ("crates/store-sled/src/mark.rs", &[No(MARK)]),
+    ("crates/store-sled/src/reader.rs", &[No("the database syncs its file when it is closed")]),
+    ("crates/store-sled/src/sync.rs", &[Between(LargePhotos, "write: store/db")]),
     (
         "crates/store-sled/src/open.rs",
         &[
@@ -102,7 +103,9 @@ pub const CALLS: &[(&str, &[Need])] = &[
             Unshown(
                 "a transaction that was repeated after a failure would be repeated again, over later audit entries",
             ),
-            Unshown("a batch may be on disk in part if a call fails in the middle of it and the power fails right then"),
+            Unshown(
+                "a batch may be on disk in part if a call fails in the middle of it and the power fails right then",
+            ),
             Unshown("a group that was saved would be repeated over later audit entries"),
         ],
     ),
@@ -136,7 +139,7 @@ const SYNCING: [&str; 8] = [
     "folders::sync_where_possible(",
 ];
 /// Calls of the embedded store that sync by one of these.
-const SYNCING_IN_STORE: [&str; 3] = [".flush()", "disk::flush(", "write_durably("];
+const SYNCING_IN_STORE: [&str; 4] = [".flush()", ".sync()", "disk::flush(", "write_durably("];
 const STORE: &str = "crates/store-sled/";
 /// The beginning of unit tests in a file.
 const UNIT_TESTS: &str = "#[cfg(test)]\nmod tests {";

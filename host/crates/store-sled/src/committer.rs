@@ -8,8 +8,8 @@
 //! **Invariant:** a group is applied only when the one before is on disk. So at most one applied group can be lost, and
 //! nothing that was planned on top of it is written.
 //!
-//! **Invariant:** the writer does not wait for a flush without a limit: after a failed write the database may block
-//! forever.
+//! **Invariant:** the writer does not wait without a limit for a flush that syncs nothing: after a failed write the
+//! database may block forever.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,13 +30,14 @@ use super::group::Answers;
 use super::health::{Health, PanicGuard};
 use super::mark::Mark;
 use super::reader::Reader;
+use super::sync;
 use super::writer::{Answer, Assigned};
 
 /// The calls that bring an applied group to disk. Replaceable in tests: disks do not fail on request.
 pub(super) struct DiskCalls {
     /// Brings the buffers of the database to disk. May block forever after a failed write.
     pub(super) flush: Box<dyn FnMut() -> ::sled::Result<()> + Send>,
-    /// The time limit of a flush.
+    /// The time limit of a flush, while no file is being synced.
     pub(super) flush_limit: Duration,
 }
 
@@ -170,12 +171,14 @@ impl Committer {
 
     /// Waits for the group in flight; returns true if it is on disk.
     fn wait(&mut self) -> bool {
+        let mut progress = sync::progress();
         loop {
             match self.synced.recv_timeout(self.flush_limit) {
                 Ok(is_synced) => return is_synced,
                 Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) if sync::is_slow(&mut progress) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // Without them the group is flushed, and the disk is slow.
+                    // Without them the group is flushed, and the marker is being written.
                     let Some(answers) = self.flushing.take() else { continue };
                     let failure = self.health.fail("flushing", &disk::late(self.flush_limit));
                     answers.fail(&self.health, failure);

@@ -1,16 +1,11 @@
 //! Makes the database's writes survive a power cut.
 //!
-//! The database calls `sync_file_range` of the C library after a write to its log, and `flush` waits for it. This
-//! module defines that function by `fdatasync`. So what the database counts as durable is on disk, also while a group of
-//! transactions is written: the database reuses the space of older pages when newer ones are durable.
-//!
-//! The database does not sync the file with its configuration, nor files of pages that are too large for its log: the
-//! store writes none of those (`database`).
+//! The database counts its log as durable when `sync` has brought it to disk. It does not sync the file with its
+//! configuration, nor files of pages that are too large for its log: the store writes none of those (`database`).
 //!
 //! **Invariant:** only the committer thread waits for the database's `flush` itself: after a failed write it may block
 //! forever.
 
-use std::ffi::{c_int, c_uint};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -19,6 +14,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+use super::sync;
 
 /// The file of the database.
 pub(super) const DATABASE_FILE: &str = "db";
@@ -30,32 +27,8 @@ pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
 /// The footer of a snapshot: its length in eight bytes and its checksum in four.
 const SNAPSHOT_END_BYTES: usize = 12;
-/// The time limit for the database to bring its buffers to disk. After a failed write it may block forever.
+/// The time limit for the database to bring its buffers to disk, while no file is being synced. After a failed write it may block forever.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
-
-/// Brings a file to disk. The database calls the function of this name in the C library, and so this one, after each
-/// write to its log and before it counts the write as durable.
-///
-/// The function of the C library writes neither the length of the file nor the drive's cache.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the name of a function of the C library is given, and one is called")]
-#[unsafe(no_mangle)]
-extern "C" fn sync_file_range(file: c_int, _offset: i64, _length: i64, _flags: c_uint) -> c_int {
-    // SAFETY: the call takes a number, and rejects one that is not an open file.
-    unsafe { libc::fdatasync(file) }
-}
-
-/// Tests that the database calls the function above.
-///
-/// # Errors
-/// If the program was linked in such a way that the database calls that of the C library.
-pub(super) fn check_linked() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    if libc::sync_file_range as *const () != sync_file_range as *const () {
-        return Err(io::Error::other("the program was linked wrongly: the database would not sync its file"));
-    }
-    Ok(())
-}
 
 /// Brings the buffers of a database to disk.
 ///
@@ -85,16 +58,20 @@ impl Wake for Unpark {
     }
 }
 
-/// Returns the result of a future; `None` if it takes longer.
+/// Returns the result of a future; `None` if it takes longer and no file is being synced.
 fn wait_for<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let began = Instant::now();
+    let (mut began, mut progress) = (Instant::now(), sync::progress());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Some(output);
         }
-        std::thread::park_timeout(limit.checked_sub(began.elapsed()).filter(|left| !left.is_zero())?);
+        match limit.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            Some(left) => std::thread::park_timeout(left),
+            None if sync::is_slow(&mut progress) => began = Instant::now(),
+            None => return None,
+        }
     }
 }
 
@@ -137,14 +114,6 @@ fn is_whole_snapshot(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_database_syncs_by_the_function_of_this_module() {
-        check_linked().unwrap();
-        let file = tempfile::tempfile().unwrap();
-        assert_eq!(sync_file_range(std::os::fd::AsRawFd::as_raw_fd(&file), 0, 0, 0), 0);
-        assert_eq!(sync_file_range(-1, 0, 0, 0), -1);
-    }
 
     #[test]
     fn a_future_that_never_ends_is_not_waited_for() {

@@ -24,8 +24,8 @@ type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// The most jobs of one group.
 pub(super) const JOBS_PER_GROUP_MAX: usize = 256;
-/// A group of so many bytes of values is full: the disk has a limited time for each, and an interrupted one has to fit
-/// in the space that is reserved for it.
+/// A group of so many bytes of values, without audit entries, is full. With one more write of the largest size it fits in
+/// the space that is reserved for an interrupted group.
 const GROUP_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Collects the jobs of one group.

@@ -17,6 +17,7 @@ mod keys;
 mod mark;
 mod open;
 mod reader;
+mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]

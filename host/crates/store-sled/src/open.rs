@@ -174,7 +174,7 @@ const LOCK_WAITS_MAX: u32 = 100;
 /// See [`OpenError`].
 pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
-    disk::check_linked().and_then(|()| folders::make_all(path)).map_err(io_error)?;
+    folders::make_all(path).map_err(io_error)?;
     let lock = lock(path)?;
     let is_new = begin(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;

@@ -41,7 +41,8 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 impl Reader {
     /// Must be called before the last reader is dropped. Closing a database flushes it, which blocks forever after a
-    /// full disk, and syncs its file, which panics on one: such a database is never closed, and recovers at the next start as after a crash.
+    /// full disk, and syncs its file, which panics on one: such a database is never closed, and recovers at the next
+    /// start as after a crash.
     pub(super) fn let_go(&self) {
         match self.health.check() {
             Ok(()) => self.let_go_within(FLUSH_LIMIT),

@@ -4,8 +4,8 @@
 //! accepts writes: it then omits the marker of the batch, and recovers parts of it. The test takes away the folder of
 //! large pages for that, which the store does not write otherwise (`database`). So when a batch fails, its whole group
 //! is saved here, in preallocated space, and the next start repeats it: either all of it is written, or the folder is
-//! not opened. The first part of a long batch may be on disk before that, and the power may fail then: such a group is
-//! saved before it is applied, and forgotten once it is on disk.
+//! not opened. A part of a batch may reach the disk before that, and the power may fail right then. This is likely only
+//! for a long batch: a group with one is saved before it is applied, and forgotten before the next one is.
 //!
 //! **Invariant:** a saved group of another register or of another state of it is ignored.
 

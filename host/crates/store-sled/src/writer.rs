@@ -35,8 +35,8 @@ use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::unfinished::{Place, Unfinished};
 
-/// The most bytes of keys and values of a batch that is not saved before it is applied. A larger one may be written to
-/// disk in part if the disk fails in the middle of it, before it is saved.
+/// The most bytes of keys and values of a batch without which its group is not saved before it is applied. A part of a
+/// larger one is likely to reach the disk before a failure in the middle of it is known.
 const BATCH_BYTES_UNKEPT_MAX: usize = 256 * 1024;
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
@@ -76,7 +76,7 @@ pub(super) struct Writer {
     pub(super) reader: Reader,
     pub(super) audit: Arc<AuditBuffer>,
     pub(super) unfinished: Unfinished,
-    /// True if a group was saved that is not forgotten yet.
+    /// True if a group was saved and is not forgotten yet.
     pub(super) is_kept: bool,
     /// The id of the register.
     pub(super) register: [u8; 16],
@@ -199,14 +199,15 @@ impl Writer {
     fn apply_batches(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         self.reader.health.check()?;
         self.forget_kept()?;
+        let bytes =
+            |operations: &Vec<Operation>| operations.iter().map(Operation::bytes).fold(0, usize::saturating_add);
+        if batches.iter().any(|operations| bytes(operations) > BATCH_BYTES_UNKEPT_MAX) {
+            self.keep(batches).map_err(|error| self.reader.health.fail("writing", &error))?;
+        }
         for (at, operations) in batches.iter().enumerate() {
-            let begun = batches.get(..=at).unwrap_or(batches);
-            let bytes = operations.iter().map(Operation::bytes).fold(0, usize::saturating_add);
-            if bytes > BATCH_BYTES_UNKEPT_MAX {
-                self.keep(begun).map_err(|error| self.reader.health.fail("writing", &error))?;
-            }
             if let Err(reason) = self.apply_batch(operations) {
-                if let Err(error) = self.keep(begun) {
+                let kept = if self.is_kept { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
+                if let Err(error) = kept {
                     tracing::error!(
                         %error,
                         "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
@@ -238,8 +239,10 @@ impl Writer {
 
     /// Forgets the group that was saved, which is on disk, before another one is applied.
     fn forget_kept(&mut self) -> Result<(), StoreError> {
-        if std::mem::take(&mut self.is_kept) && self.reader.health.check().is_ok() {
+        if self.is_kept {
+            self.reader.health.check()?;
             self.unfinished.forget().map_err(|error| self.reader.health.fail("writing", &error))?;
+            self.is_kept = false;
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ const AUDIT: [(&str, &str, &str); 20] = [
 /// The column of the audit log with the name of the client, which its table does not have.
 const CLIENT_NAME: &str = "client_name";
 /// Its value: a lookup for each row of a report that reads it, as of labels. With a join, a report of the newest
-/// entries would read the whole log under the settings for reports (`enable_nestloop = off`).
+/// entries would read the whole log where nested loops are off.
 const NAME_OF_CLIENT: &str = "(SELECT c.name FROM daftar.client AS c WHERE c.id = a.\"client\")";
 
 /// All views.

@@ -2,7 +2,7 @@
 //! before ([`super::catch_up`]).
 //!
 //! **Invariant:** no other process or thread has the folder open, so there is no writer thread: values are written
-//! here and synced at the end. Until then the folder has the mark of an unfinished copy, which is written before the
+//! here, and are on disk in order. Until then the folder has the mark of an unfinished copy, which is written before the
 //! first value.
 
 use std::fs::File;
@@ -164,8 +164,7 @@ impl Drop for Filling {
 
 impl Filling {
     fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, mark, unfinished: _, register: _, lock } =
-            open::open(path, cache_bytes)?;
+        let open::OpenFolder { database, mark, unfinished: _, register: _, lock } = open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         Ok(Self {
             reader,

@@ -12,6 +12,7 @@ use super::*;
 use crate::group::JOBS_PER_GROUP_MAX;
 use daftar_domain::change::Change;
 use daftar_domain::photo::Photo;
+use daftar_domain::vocabulary::ConceptGroup;
 use daftar_store::NewCodes;
 
 /// A sink that waits for a permit before it applies the changes of a group; of none once the sender is dropped.
@@ -277,4 +278,49 @@ async fn large_writes_that_wait_together_are_several_groups() {
     }
     let flushes = flushes.load(Ordering::SeqCst);
     assert!(flushes >= 4, "{flushes} flushes, of one write and of groups of three");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_was_saved_before_it_was_applied_is_repeated_completely() {
+    let folder = TempDir::new().unwrap();
+    let (release, store) = with_results(folder.path());
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let group = |description: &str| {
+        let (name, description) = ("G".to_owned(), description.to_owned());
+        let group = ConceptGroup { name, description, includes: Vec::new(), excludes: Vec::new() };
+        Operation::PutSetting(Setting::ConceptGroup(group))
+    };
+    let photo = Photo::new(vec![7; 300_000], |_| [7; 32]).unwrap();
+    let many = (0..70).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
+    let writes = [
+        vec![Operation::create(person(&["urn:x:a|first"]))],
+        vec![group("old"), Operation::PutPhoto(photo)],
+        many.collect(),
+        vec![group("new")],
+    ];
+    // One is flushed while the others wait.
+    let mut waiting: Vec<_> = writes.into_iter().map(|operations| Box::pin(store.commit(write(operations)))).collect();
+    for write in &mut waiting {
+        assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(release);
+    for write in waiting {
+        write.await.unwrap();
+    }
+    // As after a killed process, once with the state of an idle store and once in the course of a later write.
+    let killed = copied(folder.path());
+    assert!(crate::unfinished::read(killed.path()).unwrap().is_some(), "the group is repeated");
+    let after = Folder::open(killed.path());
+    let described = |settings: Vec<Setting>| match settings.as_slice() {
+        [Setting::ConceptGroup(group)] => group.description.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(described(after.settings().await.unwrap()), "new");
+    assert_eq!(all_individuals(&after).await.len(), 71);
+    commit(store.as_ref(), vec![group("newer")]).await.unwrap();
+    let killed = copied(folder.path());
+    assert!(crate::unfinished::read(killed.path()).unwrap().is_none(), "it was forgotten");
+    let after = Folder::open(killed.path());
+    assert_eq!(described(after.settings().await.unwrap()), "newer");
 }
