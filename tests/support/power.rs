@@ -37,7 +37,7 @@ const CUT_AGAIN_ONE_IN: u64 = 8;
 /// One of so many points is one of those with the most unsynced data.
 const PEAK_ONE_IN: u64 = 5;
 /// One of so many rounds of writes to a store consists of large photos.
-const LARGE_ONE_IN: u64 = 8;
+const LARGE_ONE_IN: u64 = 16;
 /// In one of so many histories the first start is killed.
 const KILLED_ONE_IN: u64 = 4;
 /// Number of groups of writes whose syncs are left out, those with the most syncs.

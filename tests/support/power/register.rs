@@ -332,7 +332,7 @@ pub(super) async fn session(
         let mut requested = tokio::task::JoinSet::new();
         // A round of many large writes fills several segments of the log between two acknowledgements.
         let is_large = dice.below(model.large_one_in) == 0;
-        let writes = if is_large { 8 + dice.below(16) } else { 1 + dice.below(6) };
+        let writes = if is_large { 6 + dice.below(8) } else { 1 + dice.below(6) };
         for _ in 0..writes {
             let what = model.draw(dice, is_large);
             let number = model.send(disk, what.clone());

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     /// [`digest`] of the statements of these revisions.
-    const DIGEST: &str = "638a5868fdd6167a8c79417f2203591dc15c8c7460b7aa339c78590078a21ae8";
+    const DIGEST: &str = "881c78499c05b006ea30d6a075b6d16a23fc868e9ffce5eaeb4d152c42de177e";
 
     #[test]
     fn a_change_of_the_views_increases_a_revision() {

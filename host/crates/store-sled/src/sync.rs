@@ -42,7 +42,7 @@ struct Syncs {
 #[expect(unsafe_code, reason = "a function of the C library is replaced, and the number of its error is set")]
 #[unsafe(no_mangle)]
 extern "C" fn sync_file_range(file: c_int, _offset: i64, _length: i64, _flags: c_uint) -> c_int {
-    match sync(file, || fdatasync(file)) {
+    match sync(file, || bring_to_disk(file)) {
         Ok(()) => 0,
         Err(error) => {
             // SAFETY: the function returns the place of the number of this thread.
@@ -54,7 +54,7 @@ extern "C" fn sync_file_range(file: c_int, _offset: i64, _length: i64, _flags: c
 
 /// Returns the number of the error if it fails.
 #[expect(unsafe_code, reason = "the database hands over the number of its file, not the file")]
-fn fdatasync(file: c_int) -> Result<(), c_int> {
+fn bring_to_disk(file: c_int) -> Result<(), c_int> {
     loop {
         // SAFETY: the call rejects a number that is not an open file.
         if unsafe { libc::fdatasync(file) } == 0 {
