@@ -59,7 +59,8 @@ fn servers_need_only_the_rows_of_the_tables_that_the_owner_prepares() {
         plugins["data"].as_array().is_some_and(|plugins| plugins.iter().any(|plugin| plugin["name"] == "small"))
     });
 
-    assert_eq!(checked(processes.data_dir(servers[0]), "readers")["state"], "ok");
+    let readers = checked(processes.data_dir(servers[0]), "readers");
+    assert_eq!(readers["state"], "ok", "{readers}");
     let guest = format!("{}_guest", roles.database);
     let grants = format!(
         "CREATE ROLE {guest} LOGIN; GRANT USAGE ON SCHEMA daftar TO {guest}; GRANT SELECT ON daftar.record TO {guest}"
