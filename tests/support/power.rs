@@ -161,11 +161,11 @@ impl Model {
         }
     }
 
-    async fn check(&self, replay: &Replay, at: usize, is_cut_again: bool, folder: &Path) -> Result<Seen, String> {
+    async fn check(&self, replay: &Replay, at: usize, is_started: bool, folder: &Path) -> Result<Seen, String> {
         let acknowledged = replay.acknowledged();
         match self {
             Self::Store(model) => register::check(model, acknowledged, at, folder).await,
-            Self::DataFolder(model) => folder::check(model, acknowledged, at, is_cut_again, folder).await,
+            Self::DataFolder(model) => folder::check(model, acknowledged, at, is_started, folder).await,
         }
     }
 }
@@ -178,6 +178,8 @@ pub struct Recording {
     began: usize,
     model: Model,
     failed: u64,
+    /// True if a start was killed before the first operation.
+    is_killed: bool,
     /// The reason of a start or a write that failed while the disk did not.
     ended: Option<String>,
 }
@@ -192,7 +194,8 @@ impl Recording {
         let mut model = Model::of(subject, &disk);
         let began = disk.now();
         let (mut ended, mut failed) = (None, 0);
-        if subject != Subject::LargePhotos && dice.below(KILLED_ONE_IN) == 0 {
+        let is_killed = subject != Subject::LargePhotos && dice.below(KILLED_ONE_IN) == 0;
+        if is_killed {
             ended = on_runtime(model.start_once(&disk.path())).err();
             let after = kill_point(&disk, began, &mut dice);
             disk = mounted(disk.killed(after, dice.next()));
@@ -224,7 +227,7 @@ impl Recording {
             }
         }
         let events = disk.unmount().expect("a disk that is mounted is unmounted");
-        Self { seed, events, began, model, failed, ended }
+        Self { seed, events, began, model, failed, is_killed, ended }
     }
 
     /// Opens `states` states.
@@ -350,7 +353,8 @@ impl Recording {
             if is_cut_again {
                 folder = self.cut_again(folder.path(), &mut dice)?;
             }
-            on_runtime(self.model.check(replay, point, is_cut_again, folder.path()))
+            let is_started = is_cut_again || (self.is_killed && replay.acknowledged().is_empty());
+            on_runtime(self.model.check(replay, point, is_started, folder.path()))
         }));
         let seen = checked.unwrap_or_else(|_| Err("it panics".to_owned()));
         let again = if is_cut_again { ", and again at the next start" } else { "" };

@@ -444,7 +444,8 @@ fn creating(key: IdentifierKey) -> Write {
 }
 
 /// Compares the files that a power cut left in a folder with the operations, and opens what is there. `at` is the point
-/// of the history. `is_cut_again` if a start followed the power cut, and another one: it may have created keys.
+/// of the history. `is_started` if a start that is no operation came before: one that was killed, or one between two
+/// power cuts. It may have created keys.
 ///
 /// # Errors
 /// A description of the problem.
@@ -452,7 +453,7 @@ pub(super) async fn check(
     model: &Model,
     acknowledged: &BTreeSet<u64>,
     at: usize,
-    is_cut_again: bool,
+    is_started: bool,
     folder: &Path,
 ) -> Result<Seen, String> {
     let next = acknowledged.last().map_or(0, |last| *last as usize + 1);
@@ -460,7 +461,7 @@ pub(super) async fn check(
     let first = Stored::default();
     let before = next.checked_sub(1).and_then(|last| model.steps[last].after.as_ref()).unwrap_or(&first);
     let mut seen = Seen::default();
-    compare_files(before, &begun, is_cut_again, folder, &mut seen)?;
+    compare_files(before, &begun, is_started, folder, &mut seen)?;
     let shared = folder.join(SHARED);
     KeyRing::load_or_create(&shared, config().token.lifetime_s, now()).map_err(text)?;
     DecisionKeyRing::load_or_create(&shared, now()).map_err(text)?;
@@ -481,7 +482,7 @@ pub(super) async fn check(
 fn compare_files(
     before: &Stored,
     begun: &[&Step],
-    is_cut_again: bool,
+    is_started: bool,
     folder: &Path,
     seen: &mut Seen,
 ) -> Result<(), String> {
@@ -493,7 +494,7 @@ fn compare_files(
             Err(error) => return Err(format!("`{path}` cannot be read: {error}")),
         };
         let old = before.files[path];
-        let is_created_again = is_cut_again && old == Content::Missing;
+        let is_created_again = is_started && old == Content::Missing;
         if found == old {
             seen.acknowledged += usize::from(old != Content::Missing);
             seen.absent += usize::from(begun.iter().any(|step| !step.may_leave(path, old)));
