@@ -339,7 +339,7 @@ impl Measured<'_> {
                 "search by region, sorted by name, from the 5,001st",
                 "region=central&_sort=name&_offset=5000",
             ),
-            ("search-last", "the people written last", "_sort=-last_updated"),
+            ("search-last", "the people written last", "_sort=-_last_updated"),
         ] {
             let request = get(&format!("/api/v2/Individual?{query}&_count=20"), &token);
             let mut times = Vec::new();
