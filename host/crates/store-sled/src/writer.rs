@@ -206,8 +206,8 @@ impl Writer {
         }
         for (at, operations) in batches.iter().enumerate() {
             if let Err(reason) = self.apply_batch(operations) {
-                let kept = if self.is_kept { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
-                if let Err(error) = kept {
+                let saved = if self.is_kept { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
+                if let Err(error) = saved {
                     tracing::error!(
                         %error,
                         "failed to save the interrupted write: the next start may recover a part of it; run `daftar verify` then"
