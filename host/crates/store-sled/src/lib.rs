@@ -144,7 +144,7 @@ impl SledStore {
             reader: reader.clone(),
             audit: Arc::clone(&audit),
             unfinished,
-            is_kept: false,
+            is_saved: false,
             register,
             recent: Recent::after(state.last.sequence),
             committer: Committer::start(completion, state.last.sequence.0).map_err(not_started)?,

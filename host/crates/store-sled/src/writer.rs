@@ -37,7 +37,7 @@ use super::unfinished::{Place, Unfinished};
 
 /// The most bytes of keys and values of a batch without which its group is not saved before it is applied. A part of a
 /// larger one is likely to reach the disk before a failure in the middle of it is known.
-const BATCH_BYTES_UNKEPT_MAX: usize = 256 * 1024;
+const BATCH_BYTES_UNSAVED_MAX: usize = 256 * 1024;
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
 
@@ -77,7 +77,7 @@ pub(super) struct Writer {
     pub(super) audit: Arc<AuditBuffer>,
     pub(super) unfinished: Unfinished,
     /// True if a group was saved and is not forgotten yet.
-    pub(super) is_kept: bool,
+    pub(super) is_saved: bool,
     /// The id of the register.
     pub(super) register: [u8; 16],
     pub(super) state: State,
@@ -147,7 +147,7 @@ impl Writer {
         let mut audit_due = None;
         while self.write_group(jobs, &mut audit_due) {}
         self.committer.settle(&self.reader);
-        if let Err(error) = self.forget_kept() {
+        if let Err(error) = self.forget_saved() {
             tracing::warn!(%error, "the next start repeats the last write");
         }
     }
@@ -198,15 +198,15 @@ impl Writer {
     /// Writes batches to the database, in order.
     fn apply_batches(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
         self.reader.health.check()?;
-        self.forget_kept()?;
+        self.forget_saved()?;
         let bytes =
             |operations: &Vec<Operation>| operations.iter().map(Operation::bytes).fold(0, usize::saturating_add);
-        if batches.iter().any(|operations| bytes(operations) > BATCH_BYTES_UNKEPT_MAX) {
+        if batches.iter().any(|operations| bytes(operations) > BATCH_BYTES_UNSAVED_MAX) {
             self.keep(batches).map_err(|error| self.reader.health.fail("writing", &error))?;
         }
         for (at, operations) in batches.iter().enumerate() {
             if let Err(reason) = self.apply_batch(operations) {
-                let saved = if self.is_kept { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
+                let saved = if self.is_saved { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
                 if let Err(error) = saved {
                     tracing::error!(
                         %error,
@@ -233,16 +233,16 @@ impl Writer {
             after: self.committer.synced_sequence(),
             last: self.state.last.sequence.0,
         };
-        self.is_kept = true;
+        self.is_saved = true;
         self.unfinished.keep(place, batches.iter().flatten())
     }
 
     /// Forgets the group that was saved, which is on disk, before another one is applied.
-    fn forget_kept(&mut self) -> Result<(), StoreError> {
-        if self.is_kept {
+    fn forget_saved(&mut self) -> Result<(), StoreError> {
+        if self.is_saved {
             self.reader.health.check()?;
             self.unfinished.forget().map_err(|error| self.reader.health.fail("writing", &error))?;
-            self.is_kept = false;
+            self.is_saved = false;
         }
         Ok(())
     }
