@@ -80,6 +80,14 @@ async fn fill_group(store: &Arc<SledStore>) -> (u64, Attempt, Arc<Notify>) {
     (last, attempt, planned)
 }
 
+/// Sends writes, of which the first is being flushed while the others wait.
+async fn queue(writes: &mut [impl Future<Output = Result<Committed, StoreError>> + Unpin]) {
+    for write in writes {
+        assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 async fn notified(planned: &Notify) {
     tokio::time::timeout(Duration::from_secs(30), planned.notified()).await.unwrap();
 }
@@ -266,12 +274,8 @@ async fn large_writes_that_wait_together_are_several_groups() {
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let photo = |number: u8| Photo::new(vec![number; 1_000_000], |bytes| [bytes[0]; 32]).unwrap();
     let put = |number| store.commit(write(vec![Operation::PutPhoto(photo(number))]));
-    // One is flushed while the others wait.
     let mut waiting: Vec<_> = (1..=8).map(|number| Box::pin(put(number))).collect();
-    for write in &mut waiting {
-        assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    queue(&mut waiting).await;
     drop(release);
     for write in waiting {
         write.await.unwrap();
@@ -298,12 +302,8 @@ async fn a_group_that_was_saved_before_it_was_applied_is_repeated_completely() {
         many.collect(),
         vec![group("new")],
     ];
-    // One is flushed while the others wait.
     let mut waiting: Vec<_> = writes.into_iter().map(|operations| Box::pin(store.commit(write(operations)))).collect();
-    for write in &mut waiting {
-        assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    queue(&mut waiting).await;
     drop(release);
     for write in waiting {
         write.await.unwrap();
