@@ -353,7 +353,7 @@ impl Recording {
             if is_cut_again {
                 folder = self.cut_again(folder.path(), &mut dice)?;
             }
-            let is_started = is_cut_again || (self.is_killed && replay.acknowledged().is_empty());
+            let is_started = is_cut_again || self.is_killed;
             on_runtime(self.model.check(replay, point, is_started, folder.path()))
         }));
         let seen = checked.unwrap_or_else(|_| Err("it panics".to_owned()));
