@@ -3,7 +3,8 @@
 //! Possible effects of a power cut on unsynced data:
 //!
 //! - The bytes of a file since its last sync: all writes are present, or none, or a prefix of them, or any subset, or
-//!   any sector of 512 bytes in the state after any of the writes to it, or all but some successive ones. The length of the file is the end of the present data. A sector is never partly written.
+//!   any sector of 512 bytes in the state after any of the writes to it, or all but some successive ones. The length of
+//!   the file is the end of the present data. A sector is never partly written.
 //! - The names of a folder since its last sync: the first changes are present, in the order in which they were made,
 //!   and the remaining ones are not. ext4, XFS, btrfs and ZFS write names in that order. The names of two folders are
 //!   independent.
