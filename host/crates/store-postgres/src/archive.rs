@@ -33,7 +33,7 @@ const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"g
 const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256, \
                     (SELECT value FROM daftar.change WHERE sequence = $1) FROM daftar.last";
 
-/// True if a register that was caught up and not compared is as it was then; no row for another register. A server that
+/// True if a register that was caught up and not compared is as it was then; no row for any other one. A server that
 /// was running during the update and has written since made it the current register.
 const IS_NOT_COMPARED: &str = "SELECT (origin.sequence, origin.code_table_parts, origin.audit) \
                                = (last.sequence, last.code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256) \

@@ -27,7 +27,8 @@ pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
 /// The footer of a snapshot: its length in eight bytes and its checksum in four.
 const SNAPSHOT_END_BYTES: usize = 12;
-/// The time limit for the database to bring its buffers to disk, while no file is being synced. After a failed write it may block forever.
+/// The time limit for the database to bring its buffers to disk, while no file is being synced. After a failed write it
+/// may block forever.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// Brings the buffers of a database to disk.
