@@ -80,11 +80,20 @@ async fn fill_group(store: &Arc<SledStore>) -> (u64, Attempt, Arc<Notify>) {
     (last, attempt, planned)
 }
 
-/// Sends writes, of which the first is being flushed while the others wait.
-async fn queue(writes: &mut [impl Future<Output = Result<Committed, StoreError>> + Unpin]) {
-    for write in writes {
+/// Commits the creation of the first person. Sends more writes while its group is being flushed. Then lets all flushes
+/// end by dropping their sender, and returns when all writes are acknowledged.
+async fn commit_queued<T>(store: &Arc<SledStore>, writes: Vec<Write>, release: Sender<T>) {
+    let first = begin(store, 1);
+    applied(store, 1).await;
+    let mut waiting: Vec<_> = writes.into_iter().map(|write| Box::pin(store.commit(write))).collect();
+    for write in &mut waiting {
+        // Polled once, which sends the job.
         assert!(tokio::time::timeout(Duration::ZERO, write).await.is_err());
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(release);
+    first.await.unwrap().unwrap();
+    for write in waiting {
+        write.await.unwrap();
     }
 }
 
@@ -266,22 +275,16 @@ async fn large_writes_that_wait_together_are_several_groups() {
     let folder = TempDir::new().unwrap();
     let ((release, released), flushes) = (channel::<()>(), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&flushes);
-    let store = open_with(folder.path(), options(), move || {
+    let store = Arc::new(open_with(folder.path(), options(), move || {
         counted.fetch_add(1, Ordering::SeqCst);
         let _ = released.recv();
         Ok(())
-    });
+    }));
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let photo = |number: u8| Photo::new(vec![number; 1_000_000], |bytes| [bytes[0]; 32]).unwrap();
-    let put = |number| store.commit(write(vec![Operation::PutPhoto(photo(number))]));
-    let mut waiting: Vec<_> = (1..=8).map(|number| Box::pin(put(number))).collect();
-    queue(&mut waiting).await;
-    drop(release);
-    for write in waiting {
-        write.await.unwrap();
-    }
-    let flushes = flushes.load(Ordering::SeqCst);
-    assert!(flushes >= 4, "{flushes} flushes, of one write and of groups of three");
+    let put = |number| write(vec![Operation::PutPhoto(photo(number))]);
+    commit_queued(&store, (1..=7).map(put).collect(), release).await;
+    assert_eq!(flushes.load(Ordering::SeqCst), 4, "flushes of one write, twice three, and one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,19 +298,9 @@ async fn a_group_that_was_saved_before_it_was_applied_is_repeated_completely() {
         Operation::PutSetting(Setting::ConceptGroup(group))
     };
     let photo = Photo::new(vec![7; 300_000], |_| [7; 32]).unwrap();
-    let many = (0..70).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
-    let writes = [
-        vec![Operation::create(person(&["urn:x:a|first"]))],
-        vec![group("old"), Operation::PutPhoto(photo)],
-        many.collect(),
-        vec![group("new")],
-    ];
-    let mut waiting: Vec<_> = writes.into_iter().map(|operations| Box::pin(store.commit(write(operations)))).collect();
-    queue(&mut waiting).await;
-    drop(release);
-    for write in waiting {
-        write.await.unwrap();
-    }
+    let many = (2..72).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
+    let writes = [vec![group("old"), Operation::PutPhoto(photo)], many.collect(), vec![group("new")]];
+    commit_queued(&store, writes.map(write).into(), release).await;
     // As after a killed process, once with the state of an idle store and once in the course of a later write.
     let killed = copied(folder.path());
     assert!(crate::unfinished::read(killed.path()).unwrap().is_some(), "the group is repeated");
