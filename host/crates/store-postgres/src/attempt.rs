@@ -20,7 +20,6 @@ use super::failure::{Failure, Meaning, corrupt};
 use super::gather::KeyRequest;
 use super::group::{Broken, Finished, Group, Outcome, Rows, cause_of, fetch_into};
 use super::index;
-use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
 use super::rows::{number, signed};
 use super::state::Locked;
@@ -165,7 +164,8 @@ impl Writer {
     ) -> Result<(Held, Finished), Broken> {
         let begun = Instant::now();
         // The database bounds each of several locks that the statement may wait for.
-        let locking = tokio::time::timeout(LOCK_TIMEOUT.saturating_add(LOCK_GRACE), Locked::lock(transaction));
+        let limit = self.database.lock_timeout.saturating_add(LOCK_GRACE);
+        let locking = tokio::time::timeout(limit, Locked::lock(transaction));
         let locked = self.database.watched(locking).await.unwrap_or_else(|_| {
             Err(Failure::new(Meaning::Locked, "the row that orders writes is locked by another session").into())
         })?;

@@ -21,7 +21,7 @@ use super::OpenError;
 use super::connection::{Canceller, tls_connector};
 pub(super) use super::connection::{Connection, Link};
 use super::failure::{Failure, Meaning, corrupt};
-use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
+use super::lock_waits::LockWaits;
 use super::meters::{Outage, Outages};
 use super::options::{BulkLimits, PostgresOptions, Target};
 use super::rows::{history, history_of, number};
@@ -66,6 +66,7 @@ pub(super) struct Database {
     canceller: Canceller,
     connect_timeout: Duration,
     answer_timeout: Duration,
+    pub(super) lock_timeout: Duration,
     pub(super) outages: Arc<Outages>,
     pub(super) outage: Outage,
     pub(super) lock_waits: LockWaits,
@@ -107,7 +108,7 @@ impl Database {
         // Names this process in `pg_stat_activity`.
         let tag: String = RegisterId::draw().to_string().chars().take(6).chain([')']).collect();
         // Less than the statement timeout, so that a lock and a slow statement are distinguished.
-        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout.saturating_mul(3) / 4).as_millis().max(1);
+        let lock_timeout = options.lock_timeout.min(options.statement_timeout.saturating_mul(3) / 4).as_millis().max(1);
         let with = |purpose: &str, options: &str| {
             let mut config = target.config.clone();
             let name = config.get_application_name().unwrap_or("daftar").to_owned();
@@ -125,6 +126,7 @@ impl Database {
             canceller: Canceller::new(tls, options.connect_timeout),
             connect_timeout: options.connect_timeout,
             answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
+            lock_timeout: options.lock_timeout,
             bulk: options.bulk,
             outages,
             outage: Outage::default(),

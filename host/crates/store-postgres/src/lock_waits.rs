@@ -9,8 +9,6 @@ use tokio_postgres::Row;
 use super::database::Database;
 use super::failure::Failure;
 
-/// Maximum time that a statement of a pool waits for a lock. One group of writes uses a part of it.
-pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time without a response after which the database is queried for awaited locks, and minimum time between queries.
 const ASKED_AFTER: Duration = Duration::from_millis(500);
 const ASKED_APART: Duration = Duration::from_millis(500);

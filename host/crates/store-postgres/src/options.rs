@@ -45,6 +45,8 @@ pub struct PostgresOptions {
     pub acquire_timeout: Duration,
     /// Maximum time of one statement.
     pub statement_timeout: Duration,
+    /// Maximum time that a statement waits for a lock; three quarters of `statement_timeout` where that is less.
+    pub lock_timeout: Duration,
     /// Maximum time that a write waits before it begins, and that it is retried while the database is unavailable.
     pub write_wait: Duration,
     /// Maximum number of pending writes; one more is rejected as [`daftar_store::StoreError::Overloaded`].
@@ -66,6 +68,7 @@ impl PostgresOptions {
             connect_timeout: Duration::from_secs(5),
             acquire_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
+            lock_timeout: Duration::from_secs(2),
             write_wait: Duration::from_secs(5),
             queue_writes_max: 2048,
             bulk: BulkLimits::default(),

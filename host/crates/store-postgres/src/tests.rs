@@ -56,6 +56,12 @@ pub(super) fn options(url: &str) -> PostgresOptions {
     PostgresOptions { connections_max: 4, bulk, ..PostgresOptions::new(url.to_owned().into()) }
 }
 
+/// As [`options`], for writes that wait for a lock until the test releases it, on a slow machine too.
+fn waits_for_locks(url: &str) -> PostgresOptions {
+    let limit = Duration::from_secs(60);
+    PostgresOptions { lock_timeout: limit, write_wait: limit, statement_timeout: limit * 2, ..options(url) }
+}
+
 /// Waits for a future outside async code: on a runtime that outlives every test, as tasks started there continue.
 fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> =

@@ -112,6 +112,11 @@ impl Database {
         PostgresStore::open(options(&self.url)).await.unwrap()
     }
 
+    /// A store whose statements wait for locks as long as the test needs.
+    async fn waiting_store(&self) -> Arc<PostgresStore> {
+        Arc::new(PostgresStore::open(waits_for_locks(&self.url)).await.unwrap())
+    }
+
     async fn assert_not_served(&self) {
         let rejected = PostgresStore::open(options(&self.url)).await.err().unwrap().to_string();
         assert!(rejected.contains("not compared"), "{rejected}");
@@ -121,9 +126,9 @@ impl Database {
     /// Waits until the task waits for a lock in this database.
     async fn until_locked<T>(&self, task: &tokio::task::JoinHandle<T>) {
         // In this database: other tests use the server as well.
-        let is_locked =
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while self.sql(is_locked).trim() == "0" {
+        let locked = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let watcher = crate::Database::new(&options(&self.url)).unwrap().link("watcher").await.unwrap();
+        while watcher.client.query(locked, &[]).await.unwrap().is_empty() {
             assert!(!task.is_finished());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -371,7 +376,7 @@ async fn no_server_writes_to_the_database_until_it_is_caught_up() {
     database.fill(&from).await;
     create(&from, person(&["urn:x:a|2"])).await;
     let begun = database.begin().await.unwrap();
-    let store = Arc::new(database.store().await);
+    let store = database.waiting_store().await;
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let writing = tokio::spawn({
         let store = Arc::clone(&store);
@@ -418,7 +423,7 @@ async fn audit_entries_that_wait_for_a_catch_up_are_numbered_after_its_own() {
     from.append_audit(vec![audit_entry("of the folder")]).await.unwrap();
     from.audit(0).await.unwrap();
     let begun = database.begin().await.unwrap();
-    let store = Arc::new(database.store().await);
+    let store = database.waiting_store().await;
     // Copied, and of another month than those of the folder.
     let later =
         |number: u64| AuditEntry { at: "2026-03-01T00:00:00Z".parse().unwrap(), ..audit_entry(&number.to_string()) };

@@ -6,13 +6,13 @@ use daftar_domain::audit::Actor;
 use daftar_store::shared::Shared as _;
 use daftar_store::snapshot::{SnapshotReader, SnapshotSource as _};
 
-/// A store whose database permits ten minutes for a statement, and a connection that watches its activity.
+/// A store whose database permits minutes for a statement and its locks, and a connection that watches its activity.
 async fn opened() -> (PostgresStore, Link, Arc<Server>) {
     let server = Server::shared();
     let url = server.create_database();
-    let statement_timeout = Duration::from_secs(600);
-    let store = PostgresStore::open(PostgresOptions { connections_max: 1, statement_timeout, ..options(&url) });
-    let store = store.await.unwrap();
+    let limit = Duration::from_secs(600);
+    let limits = PostgresOptions { statement_timeout: limit, lock_timeout: limit, ..options(&url) };
+    let store = PostgresStore::open(PostgresOptions { connections_max: 1, ..limits }).await.unwrap();
     let watcher = store.database.link("watcher").await.unwrap();
     (store, watcher, server)
 }

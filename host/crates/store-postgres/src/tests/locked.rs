@@ -50,7 +50,9 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
 
 #[tokio::test]
 async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
-    let (_server, _, store) = opened().await;
+    let server = Server::shared();
+    let store = PostgresStore::open(waits_for_locks(&server.create_database())).await.unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
     commit(&store, new_person(0)).await.unwrap();
     let before = store.database_usage().groups;
     let holder = store.database.link("holder").await.unwrap();

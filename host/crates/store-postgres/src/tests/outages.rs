@@ -388,7 +388,7 @@ async fn reads_wait_for_a_connection_of_the_pool_no_longer_than_they_may() {
 async fn writes_beyond_the_queue_limit_are_rejected_without_effect() {
     let server = Server::shared();
     let url = server.create_database();
-    let store = PostgresStore::open(PostgresOptions { queue_writes_max: 4, ..options(&url) }).await.unwrap();
+    let store = PostgresStore::open(PostgresOptions { queue_writes_max: 4, ..waits_for_locks(&url) }).await.unwrap();
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let holder = store.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();

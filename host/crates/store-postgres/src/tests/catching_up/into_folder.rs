@@ -233,7 +233,7 @@ async fn numbers_that_a_database_left_out_are_no_findings_in_a_folder() {
 #[tokio::test]
 async fn a_snapshot_has_all_audit_entries_before_its_last_one() {
     let database = Database::new();
-    let (store, other) = (Arc::new(database.store().await), database.store().await);
+    let (store, other) = (database.waiting_store().await, database.waiting_store().await);
     line(&*store, "first").await;
     let mut connection = other.database.auditor().await.unwrap();
     let transaction = connection.object_mut().unwrap().transaction().await.unwrap();
