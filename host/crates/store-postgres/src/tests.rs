@@ -62,6 +62,9 @@ fn waits_for_locks(url: &str) -> PostgresOptions {
     PostgresOptions { lock_timeout: limit, write_wait: limit, statement_timeout: limit * 2, ..options(url) }
 }
 
+/// Locks the row that orders writes until the transaction ends. The server does not end an idle one.
+const LOCK_ROW: &str = "SET idle_in_transaction_session_timeout = 0; BEGIN; SELECT FROM daftar.last FOR UPDATE";
+
 /// Waits for a future outside async code: on a runtime that outlives every test, as tasks started there continue.
 fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> =

@@ -251,7 +251,8 @@ async fn whole_months_are_dropped_and_the_edge_is_exact() {
     let before: Timestamp = "2026-03-10T06:00:00Z".parse().unwrap();
     // Another process reads the log for long: nothing is dropped, and no caller waits for it.
     let reader = store.database.link("reader").await.unwrap();
-    reader.client.batch_execute("BEGIN; SELECT count(*) FROM daftar.audit").await.unwrap();
+    let begun = "SET idle_in_transaction_session_timeout = 0; BEGIN; SELECT count(*) FROM daftar.audit";
+    reader.client.batch_execute(begun).await.unwrap();
     let first = store.remove_audit(removal(before)).await.unwrap().unwrap();
     assert_eq!(first.lines, 48, "row by row");
     reader.client.batch_execute("COMMIT").await.unwrap();

@@ -32,7 +32,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     let (_server, _, store) = opened().await;
     let holder = store.database.link("holder").await.unwrap();
-    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    holder.client.batch_execute(LOCK_ROW).await.unwrap();
     store.append_audit(vec![audit_entry("before")]).await.unwrap();
     let written = tokio::time::timeout(Duration::from_secs(9), commit(&store, new_person(1))).await;
     assert!(matches!(
@@ -56,7 +56,7 @@ async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
     commit(&store, new_person(0)).await.unwrap();
     let before = store.database_usage().groups;
     let holder = store.database.link("holder").await.unwrap();
-    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    holder.client.batch_execute(LOCK_ROW).await.unwrap();
     let others = async {
         let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         until("the first waits", async || !holder.client.query(waits, &[]).await.unwrap().is_empty()).await;
@@ -96,7 +96,8 @@ async fn a_lock_that_a_read_of_a_write_waits_for_is_the_reason_of_its_failure() 
     let (_server, _, store) = opened().await;
     let id = individual_of(&commit(&store, new_person(1)).await.unwrap().written[0]).id;
     let holder = store.database.link("holder").await.unwrap();
-    holder.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let lock = "SET idle_in_transaction_session_timeout = 0; BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE";
+    holder.client.batch_execute(lock).await.unwrap();
     let again = vec![Operation::update(id, VersionId(1), person(&["urn:x:a|1"]))];
     let failed = commit(&store, again.clone()).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");

@@ -210,7 +210,7 @@ async fn a_slow_database_fails_requests_that_wait_too_long_and_recovers() {
     create(&store, person(&["urn:x:a|1"])).await;
     let other = PostgresStore::open(options(&url)).await.unwrap();
     let holder = other.database.link("holder").await.unwrap();
-    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    holder.client.batch_execute(LOCK_ROW).await.unwrap();
     let failed = commit(&store, new_person(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
     assert!(!store.database.is_unavailable(), "one lock is held, and everything else succeeds");
@@ -391,7 +391,7 @@ async fn writes_beyond_the_queue_limit_are_rejected_without_effect() {
     let store = PostgresStore::open(PostgresOptions { queue_writes_max: 4, ..waits_for_locks(&url) }).await.unwrap();
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let holder = store.database.link("holder").await.unwrap();
-    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    holder.client.batch_execute(LOCK_ROW).await.unwrap();
     let store = &store;
     let writes = (0..12_u64).map(|number| async move { commit(store, new_person(number)).await });
     let release = async {
