@@ -42,6 +42,11 @@ fn limits() -> PluginLimits {
     default_limits(PluginKind::VocabularyPack)
 }
 
+/// Limits of which the fuel ends a loop, not the time: on a busy machine a guest waits for a processor.
+fn patient() -> PluginLimits {
+    PluginLimits { call_ms: 60_000, ..limits() }
+}
+
 #[test]
 fn a_valid_pack_has_no_fault_and_its_use_is_counted() {
     let (plugin, outcome) = tried(&host_with(None), &PackGuest::default());
@@ -54,7 +59,8 @@ fn a_valid_pack_has_no_fault_and_its_use_is_counted() {
 
 #[test]
 fn an_endless_loop_burns_its_fuel() {
-    let (step, reason) = fault(&PackGuest { describe: LOOP, ..PackGuest::default() }, None, FaultKind::Fuel);
+    let guest = PackGuest { describe: LOOP, ..PackGuest::default() };
+    let (step, reason) = fault(&guest, Some(patient()), FaultKind::Fuel);
     assert_eq!(step, InstallStep::Smoke);
     assert!(reason.contains("fuel"), "{reason}");
 }
@@ -72,14 +78,14 @@ fn an_endless_loop_with_enough_fuel_is_stopped_by_the_clock() {
 fn an_endless_tail_call_burns_its_fuel() {
     let top = "(func $again (return_call $again))";
     let describe = "(call $again) (i32.const 0)";
-    let (step, _) = fault(&PackGuest { top, describe, ..PackGuest::default() }, None, FaultKind::Fuel);
+    let (step, _) = fault(&PackGuest { top, describe, ..PackGuest::default() }, Some(patient()), FaultKind::Fuel);
     assert_eq!(step, InstallStep::Smoke);
 }
 
 #[test]
 fn a_loop_in_the_start_function_is_stopped_like_any_other() {
     let top = "(func $start (loop $again (br $again))) (start $start)";
-    let (step, _) = fault(&PackGuest { top, ..PackGuest::default() }, None, FaultKind::Fuel);
+    let (step, _) = fault(&PackGuest { top, ..PackGuest::default() }, Some(patient()), FaultKind::Fuel);
     assert_eq!(step, InstallStep::Smoke);
 }
 
@@ -254,7 +260,7 @@ fn paging_up_to_the_declared_count_burns_the_fuel_of_the_whole_reading() {
         (i32.store offset=16 (global.get $short_page) (i32.add (local.get $cursor) (i32.const 1)))
         (global.get $short_page)";
     let guest = PackGuest { concepts, promised: 200_000, ..PackGuest::default() };
-    fault(&guest, None, FaultKind::Fuel);
+    fault(&guest, Some(patient()), FaultKind::Fuel);
 }
 
 #[test]
