@@ -122,11 +122,22 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
     /// Descriptors that no file of this process has.
     const FIRST: c_int = 1_000_001;
+
+    /// Waits until that many threads are in `sync` with a file.
+    fn until_present(file: c_int, threads: usize) {
+        let begun = Instant::now();
+        // Each has a reference to the file, and the list of all files has one.
+        while Arc::strong_count(&locked(&FILES)[&file]) <= threads {
+            assert!(begun.elapsed() < Duration::from_secs(30), "not all of {threads} threads began");
+            std::thread::yield_now();
+        }
+    }
 
     #[test]
     fn the_database_syncs_by_the_function_of_this_module() {
@@ -170,7 +181,7 @@ mod tests {
                     })
                 })
                 .collect();
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            until_present(FIRST, 9);
             assert_eq!(count.load(Ordering::SeqCst), 0, "the first one began before they came");
             assert!(is_slow(&mut progress()));
             release.send(()).unwrap();
@@ -195,7 +206,7 @@ mod tests {
             });
             has_begun.recv().unwrap();
             let waiting: Vec<_> = (0..4).map(|_| threads.spawn(|| sync(FIRST + 1, || Err(libc::EIO)))).collect();
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            until_present(FIRST + 1, 5);
             release.send(()).unwrap();
             assert_eq!(first.join().unwrap(), Ok(()));
             for thread in waiting {
