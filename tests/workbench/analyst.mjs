@@ -38,18 +38,19 @@ async function openList(button) {
   return Number(/\d+/.exec(rows)[0])
 }
 
-const LIMITED = { status: 429, code: 'rate_limited', times: 1, notice: /Wait 1 second/ }
+// Long enough that a slow browser shows the notice before its time is over.
+const LIMITED = { status: 429, code: 'rate_limited', times: 1, retryAfter: '3', notice: /Wait 3 seconds/ }
 // More often than a busy server is asked again.
-const COMPILING = { status: 503, code: 'engine_compiling', times: 5, notice: /The server is preparing the eligibility engine/ }
+const COMPILING = { status: 503, code: 'engine_compiling', times: 4, notice: /The server is preparing the eligibility engine/ }
 
 // A preview and a comparison that are refused for a time continue by themselves.
-async function continuesAfter({ status, code, times, notice }, view, button) {
+async function continuesAfter({ status, code, times, retryAfter = '1', notice }, view, button) {
   await go(view)
   let sent = 0
   await page.route('**/Eligibility/$preview', (route) => {
     sent += 1
     if (sent > times) return route.continue()
-    return route.fulfill({ status, headers: { 'Retry-After': '1' }, json: { code, detail: 'repeat the request' } })
+    return route.fulfill({ status, headers: { 'Retry-After': retryAfter }, json: { code, detail: 'repeat the request' } })
   })
   await say('button', button).click()
   await page.locator('.wait', { hasText: notice }).waitFor()
