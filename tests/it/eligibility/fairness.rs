@@ -105,7 +105,7 @@ fn one_budget_covers_the_explanations_of_every_subject() {
 
 #[test]
 fn large_requests_about_households_stay_within_the_budget() {
-    let app = TestApp::start();
+    let app = TestApp::builder().call_ms("eligibility-cel", 25_000).start();
     let client = app.client(&["eligibility:read"]);
     let rule = "is_female(me) && age_years(me.birth_date) >= 18 \
                 && members.filter(m, age_years(m.birth_date) < 18 || is_head(m)).size() >= 2 \

@@ -139,7 +139,13 @@ fn a_client_has_sixty_four_previews_at_once_and_no_more() {
             .collect();
         beginning.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    assert_eq!(figures(&app)[0], 63);
+    // On a slow machine the server has stopped the first ones by now: others take their places.
+    for number in 65.. {
+        if figures(&app)[0] == 63 {
+            break;
+        }
+        held.push(begin(&greedy, number));
+    }
     held.push(begin(&greedy, 63));
     let refused = greedy.post("/Eligibility/$preview", &json!({"expression": "all_eligible"})).expect(503);
     assert!(refused.number("retry-after") > 0, "{refused:?}");
