@@ -210,7 +210,7 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
         .config(|config| {
             let connections = &mut config.server.connections;
             (connections.responses_mib, connections.responses_per_client_mib) = (16, 16);
-            connections.write_timeout_ms = 6_000;
+            connections.write_timeout_ms = 20_000;
         })
         .start();
     let clients: Vec<ApiClient> = (0..3).map(|_| app.client(&["individual:all"])).collect();
@@ -240,7 +240,7 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
-    let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 500).start();
+    let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 1_000).start();
     let client = app.client(&["individual:all"]);
     let path = create_big(&client, "big");
     let way = client.connection();
@@ -257,7 +257,7 @@ fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
             0 => break,
             bytes => count += bytes,
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(100));
     }
     assert!(count > 6_600_000, "{count}");
     assert_eq!(metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}"), 0.0);
