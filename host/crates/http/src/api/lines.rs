@@ -562,7 +562,9 @@ mod spool_tests {
     use daftar_domain::client::ClientId;
 
     /// The time for which a writer waits: far longer than a reader that is there needs on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const PATIENCE: Duration = Duration::from_secs(30);
+    /// The same where no reader comes.
+    const WITHOUT_READER: Duration = Duration::from_secs(1);
 
     fn client(name: &str) -> Actor {
         Actor::Client(ClientId::parse(name).unwrap())
@@ -631,8 +633,7 @@ mod spool_tests {
             one.write(line(number)).await.unwrap();
             other.write(line(number)).await.unwrap();
         }
-        let stalled = one.write(line(5)).await.unwrap_err();
-        assert_eq!(stalled, Stalled(PATIENCE));
+        assert!(!spools.take_file(&greedy, 1), "the two have a quarter");
         let of_another = Spool::new(&spools, &modest);
         of_another.write(line(0)).await.unwrap();
         // A reader frees space, and the writer continues.
@@ -644,17 +645,30 @@ mod spool_tests {
         };
         let (read, ()) = tokio::join!(read_all(&other), write);
         assert_eq!(read, lines(0..100));
-        one.fail(stalled);
-        assert!(one.read().await.unwrap().is_ok(), "what was written is read");
-        let failed = one.read().await.unwrap().unwrap_err();
-        assert_eq!(failed.to_string(), "the client read nothing for 2 s, and no more lines may wait for it");
-        assert!(one.read().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_ends_its_response_when_its_files_are_full() {
+        let mut spools = spools(0, 0, 400);
+        Arc::get_mut(&mut spools).unwrap().bounds.reader_timeout = WITHOUT_READER;
+        let spool = Spool::new(&spools, &client("client_one"));
+        for number in 0..10 {
+            spool.write(line(number)).await.unwrap();
+        }
+        let stalled = spool.write(line(10)).await.unwrap_err();
+        assert_eq!(stalled, Stalled(WITHOUT_READER));
+        spool.fail(stalled);
+        assert!(spool.read().await.unwrap().is_ok(), "what was written is read");
+        let failed = spool.read().await.unwrap().unwrap_err();
+        assert_eq!(failed.to_string(), "the client read nothing for 1 s, and no more lines may wait for it");
+        assert!(spool.read().await.is_none());
     }
 
     #[tokio::test]
     async fn without_a_disk_the_writer_goes_at_the_pace_of_the_reader() {
         let mut broken = Arc::into_inner(spools(0, 0, 100_000)).unwrap();
         broken.folder = PathBuf::from("/nowhere/at/all");
+        broken.bounds.reader_timeout = WITHOUT_READER;
         let broken = Arc::new(broken);
         let spool = Spool::new(&broken, &client("client_one"));
         spool.write(line(0)).await.unwrap();
