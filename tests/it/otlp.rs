@@ -279,7 +279,7 @@ fn a_trace_of_the_caller_is_continued_only_from_trusted_proxies_and_where_config
 #[test]
 fn of_no_request_a_trace_is_made_where_none_is_wanted_and_series_are_sent_all_the_same() {
     let collector = Collector::start();
-    let sending = Sending::start(&collector.url, "sampling_ratio = 0.0", "");
+    let sending = Sending::start(&collector.url, "sampling_ratio = 0.0\nmetrics_interval_s = 3600", "");
     sending.create("OTLP-1");
     let _log = sending.stop();
     collector.look(|received| assert_eq!((received.spans.len(), received.pages), (0, 1)));
