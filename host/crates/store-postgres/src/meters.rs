@@ -234,8 +234,9 @@ mod tests {
             assert!(!outage.is_on(), "{meaning:?}");
         }
         for meaning in [Meaning::Unreachable, Meaning::Slow] {
-            outage.note_read(Instant::now(), &failed(meaning));
-            outage.note_read(Instant::now(), &Ok(()));
+            let before = Instant::now();
+            outage.note_read(before, &failed(meaning));
+            outage.note_read(before, &Ok(()));
             assert!(outage.is_on(), "{meaning:?}: another connection was not closed yet");
             settle(&outage);
             outage.note_read(Instant::now(), &Ok(()));

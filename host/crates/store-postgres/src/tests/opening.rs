@@ -12,7 +12,7 @@ pub(super) fn name_of(url: &str) -> &str {
 }
 
 async fn refused(url: &str) -> String {
-    let options = PostgresOptions { connect_timeout: Duration::from_secs(2), ..options(url) };
+    let options = PostgresOptions { connect_timeout: Duration::from_secs(30), ..options(url) };
     PostgresStore::open(options).await.err().expect("it is not opened").to_string()
 }
 
