@@ -28,7 +28,7 @@ use super::archive;
 use super::disk;
 use super::group::Answers;
 use super::health::{Health, PanicGuard};
-use super::mark::Mark;
+use super::mark::{Acknowledged, Mark};
 use super::reader::Reader;
 use super::sync;
 use super::writer::{Answer, Assigned};
@@ -92,8 +92,8 @@ pub(super) struct Committer {
     /// `None` if the thread may be blocked forever.
     thread: Option<JoinHandle<()>>,
     in_flight: Option<InFlight>,
-    /// The last sequence that is on disk.
-    synced_sequence: u64,
+    /// The last numbers that are on disk.
+    on_disk: Acknowledged,
 }
 
 /// A group that is being brought to disk.
@@ -108,7 +108,7 @@ impl Committer {
     ///
     /// # Errors
     /// If the system starts no thread.
-    pub(super) fn start(completion: Completion, synced_sequence: u64) -> io::Result<Self> {
+    pub(super) fn start(completion: Completion, on_disk: Acknowledged) -> io::Result<Self> {
         let (health, flush_limit) = (Arc::clone(&completion.health), completion.disk.flush_limit);
         let flushing = Flushing::default();
         let (tasks, waiting) = sync_channel(1);
@@ -118,12 +118,12 @@ impl Committer {
             .name("store-committer".to_owned())
             .spawn(move || completion.run(&waiting, &slot, &report))?;
         let (tasks, thread) = (Some(tasks), Some(thread));
-        Ok(Self { health, flush_limit, tasks, synced, flushing, thread, in_flight: None, synced_sequence })
+        Ok(Self { health, flush_limit, tasks, synced, flushing, thread, in_flight: None, on_disk })
     }
 
-    /// Returns the last sequence that is on disk.
-    pub(super) fn synced_sequence(&self) -> u64 {
-        self.synced_sequence
+    /// Returns the last numbers that are on disk.
+    pub(super) fn on_disk(&self) -> Acknowledged {
+        self.on_disk
     }
 
     /// Hands over an applied group; the one before must be settled.
@@ -146,7 +146,7 @@ impl Committer {
             // The dropped senders tell callers that there is no snapshot.
             return;
         }
-        self.synced_sequence = assigned.last.sequence.0;
+        self.on_disk = assigned.acknowledged();
         for answer in snapshots {
             // The caller may have stopped waiting.
             let _ = answer.send(archive::fix(reader, &assigned));

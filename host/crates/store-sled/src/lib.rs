@@ -144,10 +144,9 @@ impl SledStore {
             reader: reader.clone(),
             audit: Arc::clone(&audit),
             unfinished,
-            is_saved: false,
             register,
             recent: Recent::after(state.last.sequence),
-            committer: Committer::start(completion, state.last.sequence.0).map_err(not_started)?,
+            committer: Committer::start(completion, state.acknowledged()).map_err(not_started)?,
             state,
         };
         let queue_writes_max = options.queue_writes_max.max(1);

@@ -34,7 +34,10 @@ impl Acknowledged {
         self.sequence <= held.sequence && self.audit <= held.audit && self.code_table_parts <= held.code_table_parts
     }
 
-    fn to_bytes(self) -> Vec<u8> {
+    /// Length of its bytes.
+    pub(super) const BYTES: usize = HEAD.len() + 4 * size_of::<u64>();
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = HEAD.to_vec();
         for number in [self.sequence, self.audit, self.code_table_parts] {
             bytes.extend_from_slice(&number.to_be_bytes());
@@ -43,7 +46,7 @@ impl Acknowledged {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (body, reported) = bytes.split_last_chunk::<8>()?;
         let rest = body.strip_prefix(HEAD).filter(|_| sum(body) == u64::from_be_bytes(*reported))?;
         let (sequence, rest) = rest.split_first_chunk::<8>()?;

@@ -183,7 +183,6 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let register = name_register(&database).map_err(|error| database_error(path, &error))?;
     finish_unfinished(path, &database, register)?;
     disk::flush(database.tree()).map_err(|error| database_error(path, &error))?;
-    // Only now: the unfinished write is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mut mark = Mark::open(path).map_err(io_error)?;
     folders::sync(path).map_err(io_error)?;
@@ -255,10 +254,7 @@ pub(super) fn unfinished_fill(path: &Path) -> OpenError {
 /// Completes writes that a failure interrupted.
 fn finish_unfinished(path: &Path, database: &Database, register: [u8; 16]) -> Result<(), OpenError> {
     let reader = Reader { database: database.clone(), health: Arc::default() };
-    let finished = contain(|| {
-        let last_sequence = reader.last_number(&[keys::CHANGE])?;
-        unfinished::finish(path, database, register, last_sequence)
-    });
+    let finished = contain(|| unfinished::finish(path, &reader, register));
     let Err(error) = finished.unwrap_or_else(|Panicked| Err(not_understood())) else { return Ok(()) };
     reader.let_go_of_failed();
     let reason = format!("a write interrupted by an earlier failure cannot be completed: {error}");

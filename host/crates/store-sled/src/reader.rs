@@ -28,6 +28,7 @@ use super::database::{Database, KeyAndValue};
 use super::disk::{self, FLUSH_LIMIT};
 use super::health::Health;
 use super::keys;
+use super::mark::Acknowledged;
 
 /// Reads from the database, in the calling thread.
 #[derive(Clone)]
@@ -132,6 +133,16 @@ impl Reader {
             parts += 1;
         }
         Ok((table, parts))
+    }
+
+    /// Returns the last assigned numbers, without reading any value.
+    pub(super) fn last_numbers(&self) -> Result<Acknowledged, StoreError> {
+        let parts = self.database.tree().scan_prefix([keys::CODE_TABLE]);
+        Ok(Acknowledged {
+            sequence: self.last_number(&[keys::CHANGE])?,
+            audit: self.last_number(&[keys::AUDIT])?,
+            code_table_parts: parts.count() as u64,
+        })
     }
 
     pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {

@@ -19,69 +19,75 @@ use sha2::{Digest, Sha256};
 
 use daftar_store::StoreError;
 
-use super::database::Database;
 use super::group::Operation;
+use super::mark::Acknowledged;
+use super::reader::Reader;
 
 /// The file, in the folder of the database.
 pub(super) const UNFINISHED_FILE: &str = "unfinished";
 /// The magic bytes and the version of a saved group.
-const HEAD: &[u8; 8] = b"daftar\x01\x01";
+const HEAD: &[u8; 8] = b"daftar\x01\x02";
 /// The preallocated space: more than a photo of the largest size and everything usually written with it.
 const ROOM_BYTES: u64 = 8 * 1024 * 1024;
 const SUM_BYTES: usize = 32;
 const LENGTH_BYTES: usize = 8;
 
-/// The register of a group, and its sequence numbers.
+/// The register of a group, and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// The id of the register.
     pub(super) register: [u8; 16],
-    /// The last sequence before the group.
-    pub(super) after: u64,
-    /// The last sequence of the group.
-    pub(super) last: u64,
+    /// The last numbers before the group.
+    pub(super) after: Acknowledged,
+    /// The last numbers of the group.
+    pub(super) last: Acknowledged,
 }
 
 impl Place {
-    const BYTES: usize = 32;
+    const BYTES: usize = 16 + 2 * Acknowledged::BYTES;
 
-    fn to_bytes(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        let (register, rest) = bytes.split_at_mut(16);
-        register.copy_from_slice(&self.register);
-        let (after, last) = rest.split_at_mut(8);
-        after.copy_from_slice(&self.after.to_be_bytes());
-        last.copy_from_slice(&self.last.to_be_bytes());
-        bytes
+    fn to_bytes(self) -> Vec<u8> {
+        let Self { register, after, last } = self;
+        [&register[..], &after.to_bytes(), &last.to_bytes()].concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (register, rest) = bytes.split_first_chunk::<16>()?;
-        let (after, last) = rest.split_first_chunk::<8>()?;
-        let (after, last) = (u64::from_be_bytes(*after), u64::from_be_bytes(last.try_into().ok()?));
+        let (after, last) = rest.split_at_checked(Acknowledged::BYTES)?;
+        let (after, last) = (Acknowledged::from_bytes(after)?, Acknowledged::from_bytes(last)?);
         Some(Self { register: *register, after, last })
     }
 }
 
 /// The file, with preallocated space.
 #[derive(Debug)]
-pub(super) struct Unfinished(File);
+pub(super) struct Unfinished {
+    file: File,
+    is_saved: bool,
+}
 
 impl Unfinished {
-    /// Opens the file of a folder, empty, and preallocates space. If the disk has none, the file exists without it.
+    /// Opens the file of a folder and preallocates space. If the disk has none, the file exists without it. A group that
+    /// is saved there stays until [`Self::forget`]: the folder may still be refused.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let is_saved = read(folder)?.is_some();
         let file =
-            File::options().create(true).truncate(true).write(true).mode(0o600).open(folder.join(UNFINISHED_FILE))?;
+            File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(UNFINISHED_FILE))?;
         if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM_BYTES) {
             tracing::warn!(%error, "failed to preallocate space for interrupted writes");
         }
         file.sync_all()?;
-        Ok(Self(file))
+        Ok(Self { file, is_saved })
+    }
+
+    /// Returns true if a group is saved and not forgotten.
+    pub(super) fn is_saved(&self) -> bool {
+        self.is_saved
     }
 
     /// Saves operations, in order.
-    pub(super) fn keep<'o>(&self, place: Place, operations: impl Iterator<Item = &'o Operation>) -> io::Result<()> {
-        let mut body = place.to_bytes().to_vec();
+    pub(super) fn keep<'o>(&mut self, place: Place, operations: impl Iterator<Item = &'o Operation>) -> io::Result<()> {
+        let mut body = place.to_bytes();
         for Operation { key, value } in operations {
             put(&mut body, key);
             body.push(u8::from(value.is_some()));
@@ -91,14 +97,17 @@ impl Unfinished {
         bytes.extend_from_slice(&(body.len() as u64).to_be_bytes());
         bytes.extend_from_slice(&Sha256::digest(&body));
         bytes.extend_from_slice(&body);
-        self.0.write_all_at(&bytes, 0)?;
-        Ok(rustix::fs::fdatasync(&self.0)?)
+        self.is_saved = true;
+        self.file.write_all_at(&bytes, 0)?;
+        Ok(rustix::fs::fdatasync(&self.file)?)
     }
 
-    /// Forgets the saved group.
-    pub(super) fn forget(&self) -> io::Result<()> {
-        self.0.write_all_at(&[0; HEAD.len()], 0)?;
-        Ok(rustix::fs::fdatasync(&self.0)?)
+    /// Forgets the saved group, which is on disk.
+    pub(super) fn forget(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&[0; HEAD.len()], 0)?;
+        rustix::fs::fdatasync(&self.file)?;
+        self.is_saved = false;
+        Ok(())
     }
 }
 
@@ -143,31 +152,35 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
 }
 
 /// Repeats the saved group of a folder if it belongs to this register and follows its state. Neither is it brought to
-/// disk, nor is the file changed: [`Unfinished::open`] empties it once everything is on disk.
+/// disk, nor is the file changed: it is forgotten before the next group is applied, when everything is on disk.
 ///
 /// # Errors
 /// If it cannot be read, or the database fails again.
-pub(super) fn finish(
-    folder: &Path,
-    database: &Database,
-    register: [u8; 16],
-    last_sequence: u64,
-) -> Result<(), StoreError> {
+pub(super) fn finish(folder: &Path, reader: &Reader, register: [u8; 16]) -> Result<(), StoreError> {
     let failed = |error: &dyn std::fmt::Display| StoreError::Failed(error.to_string().into());
     let Some((place, operations)) = read(folder).map_err(|error| failed(&error))? else { return Ok(()) };
-    let is_of_this_state = (place.after..=place.last).contains(&last_sequence);
+    let held = reader.last_numbers()?;
+    let is_of_this_state = place.after.is_held_by(&held) && held.is_held_by(&place.last);
     if place.register != register || !is_of_this_state {
         tracing::warn!("ignoring an interrupted write of another state of the register");
         return Ok(());
     }
-    database.apply(operations.iter()).map_err(|error| failed(&error))?;
+    reader.database.apply(operations.iter()).map_err(|error| failed(&error))?;
     tracing::info!(keys = operations.len(), "repeated the last write, which may have been interrupted");
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::database::Database;
+    use crate::keys;
+
+    fn numbers(sequence: u64, audit: u64, code_table_parts: u64) -> Acknowledged {
+        Acknowledged { sequence, audit, code_table_parts }
+    }
 
     fn operation(key: &str, value: Option<&str>) -> Operation {
         Operation { key: key.as_bytes().to_vec(), value: value.map(|value| value.as_bytes().to_vec()) }
@@ -177,10 +190,10 @@ mod tests {
     fn a_saved_group_is_read_back_and_a_part_of_it_is_ignored() {
         let folder = tempfile::TempDir::new().unwrap();
         assert!(read(folder.path()).unwrap().is_none());
-        let file = Unfinished::open(folder.path()).unwrap();
+        let mut file = Unfinished::open(folder.path()).unwrap();
         assert!(read(folder.path()).unwrap().is_none(), "preallocated space is no operation");
         let stored = (
-            Place { register: [7; 16], after: 3, last: 5 },
+            Place { register: [7; 16], after: numbers(3, 8, 1), last: numbers(5, 9, 2) },
             vec![operation("one", Some("1")), operation("gone", None), operation("empty", Some(""))],
         );
         file.keep(stored.0, stored.1.iter()).unwrap();
@@ -197,24 +210,42 @@ mod tests {
         file.forget().unwrap();
         assert!(read(folder.path()).unwrap().is_none(), "forgotten");
         file.keep(stored.0, stored.1.iter()).unwrap();
-        drop(Unfinished::open(folder.path()).unwrap());
-        assert!(read(folder.path()).unwrap().is_none(), "emptied");
+        let mut opened = Unfinished::open(folder.path()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(stored), "the folder may be refused yet");
+        assert!(opened.is_saved());
+        opened.forget().unwrap();
+        assert!(read(folder.path()).unwrap().is_none() && !opened.is_saved());
     }
 
     #[test]
     fn it_is_finished_where_it_belongs_and_nowhere_else() {
         let folder = tempfile::TempDir::new().unwrap();
         let database = Database::open(&::sled::Config::new().temporary(true)).unwrap();
-        let place = Place { register: [7; 16], after: 3, last: 5 };
+        let reader = Reader { database: database.clone(), health: Arc::default() };
+        let hold = |Acknowledged { sequence, audit, code_table_parts }| {
+            for (table, number) in [(keys::CHANGE, sequence), (keys::AUDIT, audit)] {
+                database.tree().scan_prefix([table]).keys().for_each(|key| drop(database.tree().remove(key.unwrap())));
+                database.insert(keys::by_number(table, number), Vec::new()).unwrap();
+            }
+            (0..9).for_each(|part| database.remove(&keys::by_number(keys::CODE_TABLE, part)).unwrap());
+            for part in 0..code_table_parts {
+                database.insert(keys::by_number(keys::CODE_TABLE, part), Vec::new()).unwrap();
+            }
+        };
+        let place = Place { register: [7; 16], after: numbers(3, 8, 1), last: numbers(5, 9, 2) };
         database.insert(b"gone".to_vec(), b"old".to_vec()).unwrap();
-        let file = Unfinished::open(folder.path()).unwrap();
+        let mut file = Unfinished::open(folder.path()).unwrap();
         file.keep(place, [operation("one", Some("1")), operation("gone", None)].iter()).unwrap();
-        for (register, sequence) in [([8; 16], 3), ([7; 16], 2), ([7; 16], 6)] {
-            finish(folder.path(), &database, register, sequence).unwrap();
-            assert_eq!(database.get(b"one").unwrap(), None);
+        let others = [(2, 8, 1), (6, 9, 2), (3, 7, 1), (5, 10, 2), (3, 8, 0), (5, 9, 3)];
+        let others = others.map(|(sequence, audit, parts)| ([7; 16], numbers(sequence, audit, parts)));
+        for (register, held) in others.into_iter().chain([([8; 16], place.after)]) {
+            hold(held);
+            finish(folder.path(), &reader, register).unwrap();
+            assert_eq!(database.get(b"one").unwrap(), None, "{held:?}");
         }
-        for sequence in [3, 5] {
-            finish(folder.path(), &database, [7; 16], sequence).unwrap();
+        for held in [place.after, numbers(4, 8, 2), place.last] {
+            hold(held);
+            finish(folder.path(), &reader, [7; 16]).unwrap();
             assert_eq!(database.get(b"one").unwrap().unwrap(), "1");
             assert_eq!(database.get(b"gone").unwrap(), None);
         }

@@ -76,8 +76,6 @@ pub(super) struct Writer {
     pub(super) reader: Reader,
     pub(super) audit: Arc<AuditBuffer>,
     pub(super) unfinished: Unfinished,
-    /// True if a group was saved and is not forgotten yet.
-    pub(super) is_saved: bool,
     /// The id of the register.
     pub(super) register: [u8; 16],
     pub(super) state: State,
@@ -206,7 +204,8 @@ impl Writer {
         }
         for (at, operations) in batches.iter().enumerate() {
             if let Err(reason) = self.apply_batch(operations) {
-                let saved = if self.is_saved { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
+                let saved =
+                    if self.unfinished.is_saved() { Ok(()) } else { self.keep(batches.get(..=at).unwrap_or(batches)) };
                 if let Err(error) = saved {
                     tracing::error!(
                         %error,
@@ -228,21 +227,15 @@ impl Writer {
 
     /// Saves a group of which a batch may be written in part, so that the next start can repeat it.
     fn keep(&mut self, batches: &[Vec<Operation>]) -> io::Result<()> {
-        let place = Place {
-            register: self.register,
-            after: self.committer.synced_sequence(),
-            last: self.state.last.sequence.0,
-        };
-        self.is_saved = true;
+        let place = Place { register: self.register, after: self.committer.on_disk(), last: self.state.acknowledged() };
         self.unfinished.keep(place, batches.iter().flatten())
     }
 
     /// Forgets the group that was saved, which is on disk, before another one is applied.
     fn forget_saved(&mut self) -> Result<(), StoreError> {
-        if self.is_saved {
+        if self.unfinished.is_saved() {
             self.reader.health.check()?;
             self.unfinished.forget().map_err(|error| self.reader.health.fail("writing", &error))?;
-            self.is_saved = false;
         }
         Ok(())
     }

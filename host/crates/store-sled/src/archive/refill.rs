@@ -24,6 +24,7 @@ use super::super::keys;
 use super::super::mark::{Acknowledged, Mark};
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
+use super::super::unfinished::Unfinished;
 use super::super::writer::{KEYS_PER_BATCH_MAX, State};
 use super::catch_up::Known;
 
@@ -38,6 +39,7 @@ pub struct SledRefill(Option<Filling>);
 pub(super) struct Filling {
     pub(super) reader: Reader,
     mark: Mark,
+    unfinished: Unfinished,
     carried: Carried,
     segment: OpenSegment,
     unflushed_bytes: usize,
@@ -164,11 +166,12 @@ impl Drop for Filling {
 
 impl Filling {
     fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, mark, unfinished: _, register: _, lock } = open::open(path, cache_bytes)?;
+        let open::OpenFolder { database, mark, unfinished, register: _, lock } = open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         Ok(Self {
             reader,
             mark,
+            unfinished,
             carried: Carried::default(),
             segment: OpenSegment::default(),
             unflushed_bytes: 0,
@@ -186,6 +189,9 @@ impl Filling {
     fn mark(&mut self) -> Result<(), StoreError> {
         if std::mem::replace(&mut self.is_marked, true) {
             return Ok(());
+        }
+        if self.unfinished.is_saved() {
+            self.unfinished.forget().map_err(|error| self.reader.health.fail("writing", &error))?;
         }
         self.note(&self.known.as_ref().map_or(Origin::Filling, |known| Origin::CatchingUp(known.held.clone())))
     }
