@@ -178,8 +178,11 @@ impl Committer {
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) if sync::is_slow(&mut progress) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // Without them the group is flushed, and the marker is being written.
-                    let Some(answers) = self.flushing.take() else { continue };
+                    let Some(answers) = self.flushing.take() else {
+                        // The group is flushed, and its thread writes the marker.
+                        self.health.fail("writing the acknowledgement marker", &disk::late(self.flush_limit));
+                        continue;
+                    };
                     let failure = self.health.fail("flushing", &disk::late(self.flush_limit));
                     answers.fail(&self.health, failure);
                     (self.tasks, self.thread) = (None, None);

@@ -13,14 +13,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::RangeBounds;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::sled::{Batch, Config, Db, IVec, Result};
 use sha2::{Digest, Sha256};
 
-use super::disk::DATABASE_FILE;
+use super::disk::{CLOSED_FILE, DATABASE_FILE};
 use super::group::Operation;
 use super::keys;
+use super::sync;
 
 /// Maximum length of a value that is stored in one piece, in bytes.
 const WHOLE_BYTES_MAX: usize = 18 * 1024;
@@ -36,8 +38,9 @@ pub(super) type KeyAndValue = (IVec, IVec);
 #[derive(Clone)]
 pub(super) struct Database {
     tree: Db,
-    /// The file of the database.
+    /// The file of the database, opened before it is written.
     log: Arc<File>,
+    folder: Arc<Path>,
     /// The keys of long values, each with its number of parts. Only the writer changes it.
     long: Arc<Mutex<HashMap<Vec<u8>, u32>>>,
 }
@@ -55,13 +58,24 @@ impl Database {
             long.insert(key.to_vec(), count.unwrap_or_default());
             from = [prefix, vec![u8::MAX; size_of::<u32>() + 1]].concat();
         }
-        let log = File::open(config.get_path().join(DATABASE_FILE))?;
-        Ok(Self { tree, log: Arc::new(log), long: Arc::new(Mutex::new(long)) })
+        let folder = config.get_path();
+        let log = Arc::new(File::open(folder.join(DATABASE_FILE))?);
+        Ok(Self { tree, log, folder: folder.into(), long: Arc::new(Mutex::new(long)) })
     }
 
     /// Syncs the file of the database.
     pub(super) fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fdatasync(&self.log)?)
+    }
+
+    /// Returns the error of a write to the file of the database that failed since the last call, or since it was opened.
+    pub(super) fn check_written(&self) -> io::Result<()> {
+        sync::check_written(&self.log)
+    }
+
+    /// Notes that everything is on disk, and that no write has failed.
+    pub(super) fn note_closed(&self) -> io::Result<()> {
+        File::create(self.folder.join(CLOSED_FILE)).map(drop)
     }
 
     /// The tree with the parts of long values.

@@ -15,12 +15,17 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Advice;
+
+use super::database::Database;
 use super::sync;
 
 /// The file of the database.
 pub(super) const DATABASE_FILE: &str = "db";
 /// The file with the database's configuration, which it writes on creation and requires at every start.
 pub(super) const CONFIGURATION_FILE: &str = "conf";
+/// Exists while the folder is closed, if no write to it has failed. Its content is ignored.
+pub(super) const CLOSED_FILE: &str = "closed";
 /// The folder of values that are too large for the database's log.
 pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
 /// The prefix of the names of the database's snapshots, and the suffix of unfinished ones.
@@ -35,11 +40,12 @@ pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// If the database fails, or takes longer than 20 seconds.
-pub(super) fn flush(database: &::sled::Db) -> ::sled::Result<()> {
-    flush_within(database, FLUSH_LIMIT)
+pub(super) fn flush(database: &Database) -> ::sled::Result<()> {
+    flush_within(database.tree(), FLUSH_LIMIT)?;
+    Ok(database.check_written()?)
 }
 
-/// As [`flush`], with the caller's time limit.
+/// As [`flush`], with the caller's time limit, and as far as the database knows of failures.
 pub(super) fn flush_within(database: &::sled::Db, limit: Duration) -> ::sled::Result<()> {
     wait_for(database.flush_async(), limit).unwrap_or_else(|| Err(::sled::Error::Io(late(limit)))).map(|_| ())
 }
@@ -84,9 +90,16 @@ pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
 /// Prepares the files of an existing database for opening.
 ///
 /// Brings to disk what a killed process left in memory: the database syncs a snapshot when it is opened, but not the
-/// file that the snapshot points into. Removes unfinished snapshots.
+/// file that the snapshot points into. If a write may have failed, the file is read from the disk: the system counts
+/// what it could not write as written, and keeps it in memory. Removes unfinished snapshots.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
-    rustix::fs::fdatasync(File::open(folder.join(DATABASE_FILE))?)?;
+    let log = File::open(folder.join(DATABASE_FILE))?;
+    let synced = rustix::fs::fdatasync(&log);
+    if fs::remove_file(folder.join(CLOSED_FILE)).is_err() {
+        // Without success on a system that does not offer it.
+        let _ = rustix::fs::fadvise(&log, 0, None, Advice::DontNeed);
+    }
+    synced?;
     remove_unfinished_snapshots(folder)
 }
 
@@ -151,8 +164,9 @@ mod tests {
     fn a_snapshot_that_the_database_wrote_stays() {
         let folder = tempfile::TempDir::new().unwrap();
         for number in 0..3_u8 {
-            let database = ::sled::Config::new().path(folder.path()).flush_every_ms(None).open().unwrap();
-            database.insert([number], vec![number; 10]).unwrap();
+            let config = ::sled::Config::new().path(folder.path()).flush_every_ms(None);
+            let database = Database::open(&config).unwrap();
+            database.insert(vec![number], vec![number; 10]).unwrap();
             flush(&database).unwrap();
         }
         let count = || fs::read_dir(folder.path()).unwrap().count();

@@ -58,6 +58,7 @@ use daftar_store::record::setting::SettingKind;
 
 pub use self::archive::SledRefill;
 use self::committer::{Committer, Completion, DiskCalls};
+use self::database::Database;
 use self::disk::FLUSH_LIMIT;
 use self::health::Health;
 pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
@@ -105,7 +106,10 @@ impl SledStore {
     /// See [`OpenError`]: another process has it, a newer daftar wrote it, or it cannot be read.
     pub fn open(path: &Path, options: SledOptions) -> Result<Self, OpenError> {
         Self::open_calling(path, options, |database| DiskCalls {
-            flush: Box::new(move || database.flush().map(drop)),
+            flush: Box::new(move || {
+                database.tree().flush()?;
+                Ok(database.check_written()?)
+            }),
             flush_limit: FLUSH_LIMIT,
         })
     }
@@ -113,7 +117,7 @@ impl SledStore {
     fn open_calling(
         path: &Path,
         options: SledOptions,
-        calls: impl FnOnce(::sled::Db) -> DiskCalls,
+        calls: impl FnOnce(Database) -> DiskCalls,
     ) -> Result<Self, OpenError> {
         let open::OpenFolder { database, mut mark, unfinished, register, lock } =
             open::open(path, options.cache_bytes)?;
@@ -136,7 +140,7 @@ impl SledStore {
             meters: Arc::clone(&meters),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
-            disk: calls(reader.database.tree().clone()),
+            disk: calls(reader.database.clone()),
             mark,
         };
         let not_started = |source| OpenError::Io { path: path.to_owned(), source };

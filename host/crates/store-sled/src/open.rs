@@ -182,7 +182,7 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     check_format(path, &database)?;
     let register = name_register(&database).map_err(|error| database_error(path, &error))?;
     finish_unfinished(path, &database, register)?;
-    disk::flush(database.tree()).map_err(|error| database_error(path, &error))?;
+    disk::flush(&database).map_err(|error| database_error(path, &error))?;
     let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mut mark = Mark::open(path).map_err(io_error)?;
     folders::sync(path).map_err(io_error)?;

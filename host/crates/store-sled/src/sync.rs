@@ -7,12 +7,13 @@
 //!
 //! The database writes several buffers at a time, from several threads. Those that wait for the same file share a sync.
 //!
-//! **Invariant:** a call succeeds only if a sync succeeded that began after it, and none failed since: the system reports
-//! the failure of a write to one of the callers.
+//! **Invariant:** a call succeeds only if a sync succeeded that began after it, and none failed that ended after it: the
+//! system reports the failure of a write once for each time that the file was opened.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -67,11 +68,29 @@ fn bring_to_disk(file: c_int) -> Result<(), c_int> {
     }
 }
 
+/// Returns the error of a write to a file that failed since it was opened, or since the last call with it. Waits for
+/// writes that the system has begun, and begins none.
+///
+/// A success of [`sync_file_range`] may lack such an error: the database also syncs the file after it has shortened it,
+/// and ignores the result until the file grows again.
+pub(super) fn check_written(file: &impl AsRawFd) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    #[expect(unsafe_code, reason = "the call of the system, of which this module replaces the function")]
+    // SAFETY: the call rejects a number that is not an open file.
+    let checked = unsafe {
+        let (file, wait) = (file.as_raw_fd(), libc::SYNC_FILE_RANGE_WAIT_BEFORE);
+        libc::syscall(libc::SYS_sync_file_range, file, 0_i64, 0_i64, wait)
+    };
+    if checked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Waits for a sync that begins from now on: that of another thread, or one by this function.
 fn sync(file: c_int, sync: impl FnOnce() -> Result<(), c_int>) -> Result<(), c_int> {
     let file = Arc::clone(locked(&FILES).entry(file).or_default());
     let mut syncs = locked(&file.syncs);
     let required = syncs.begun.saturating_add(1);
+    // The failure of a sync that runs may be that of this caller's write.
+    let first = syncs.ended.saturating_add(1);
     while syncs.ended < required && syncs.begun > syncs.ended {
         syncs = file.ended.wait(syncs).unwrap_or_else(PoisonError::into_inner);
     }
@@ -87,7 +106,7 @@ fn sync(file: c_int, sync: impl FnOnce() -> Result<(), c_int>) -> Result<(), c_i
         file.ended.notify_all();
     }
     match syncs.failed {
-        Some((number, error)) if number >= required => Err(error),
+        Some((number, error)) if number >= first => Err(error),
         Some(_) | None => Ok(()),
     }
 }
@@ -119,7 +138,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
@@ -194,25 +213,37 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_reported_to_all_that_waited_for_the_sync_and_not_to_later_ones() {
-        let ((release, released), (begun, has_begun)) = (channel::<()>(), channel());
-        std::thread::scope(|threads| {
-            let first = threads.spawn(move || {
-                sync(FIRST + 1, || {
-                    begun.send(()).unwrap();
-                    released.recv().unwrap();
-                    Ok(())
-                })
+    fn a_failure_is_reported_to_all_that_came_before_the_end_of_the_sync_and_not_to_later_ones() {
+        let failure = Err(libc::EIO);
+        for (file, first_result, second_result) in [(FIRST + 1, Ok(()), failure), (FIRST + 2, failure, Ok(()))] {
+            let ((release, released), (begun, has_begun)) = (channel::<()>(), channel());
+            std::thread::scope(|threads| {
+                let first = threads.spawn(move || {
+                    sync(file, || {
+                        begun.send(()).unwrap();
+                        released.recv().unwrap();
+                        first_result
+                    })
+                });
+                has_begun.recv().unwrap();
+                let waiting: Vec<_> = (0..4).map(|_| threads.spawn(move || sync(file, || second_result))).collect();
+                until_present(file, 5);
+                release.send(()).unwrap();
+                assert_eq!(first.join().unwrap(), first_result);
+                for thread in waiting {
+                    assert_eq!(thread.join().unwrap(), failure);
+                }
             });
-            has_begun.recv().unwrap();
-            let waiting: Vec<_> = (0..4).map(|_| threads.spawn(|| sync(FIRST + 1, || Err(libc::EIO)))).collect();
-            until_present(FIRST + 1, 5);
-            release.send(()).unwrap();
-            assert_eq!(first.join().unwrap(), Ok(()));
-            for thread in waiting {
-                assert_eq!(thread.join().unwrap(), Err(libc::EIO));
-            }
-        });
-        assert_eq!(sync(FIRST + 1, || Ok(())), Ok(()));
+            assert_eq!(sync(file, || Ok(())), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_file_without_failed_writes_is_reported_as_such() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"written, and not synced", 0).unwrap();
+        check_written(&file).unwrap();
+        let (_reader, pipe) = io::pipe().unwrap();
+        assert_eq!(check_written(&pipe).unwrap_err().raw_os_error(), Some(libc::ESPIPE), "the system was called");
     }
 }

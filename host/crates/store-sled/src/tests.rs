@@ -273,7 +273,7 @@ fn open_with(
     mut before: impl FnMut() -> std::io::Result<()> + Send + 'static,
 ) -> SledStore {
     let store = SledStore::open_calling(path, options, |database| DiskCalls {
-        flush: Box::new(move || before().map_err(Into::into).and_then(|()| database.flush().map(drop))),
+        flush: Box::new(move || before().map_err(Into::into).and_then(|()| database.tree().flush().map(drop))),
         flush_limit: FLUSH_LIMIT,
     });
     store.unwrap()
@@ -308,6 +308,23 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     let known = all_individuals(&store).await.len() as u64;
     assert!((1..=2).contains(&known), "the first is there, the second may be");
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(known + 1));
+}
+
+#[tokio::test]
+async fn a_folder_has_a_note_while_it_is_closed_and_without_failures() {
+    let folder = TempDir::new().unwrap();
+    let note = folder.path().join(crate::disk::CLOSED_FILE);
+    for fails in [false, true, false] {
+        let store = open_with(folder.path(), options(), move || {
+            if fails { Err(std::io::Error::other("the disk failed")) } else { Ok(()) }
+        });
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+        assert!(!note.exists());
+        let written = commit(&store, vec![Operation::create(person(&[]))]).await;
+        assert_eq!(written.is_err(), fails);
+        drop(store);
+        assert_eq!(note.exists(), !fails);
+    }
 }
 
 /// A sink that panics on a change.

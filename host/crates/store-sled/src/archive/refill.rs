@@ -258,7 +258,7 @@ impl Filling {
 
     fn flush(&mut self) -> Result<(), StoreError> {
         self.unflushed_bytes = 0;
-        disk::flush(self.reader.database.tree()).map_err(|error| self.reader.health.fail("flushing", &error))
+        disk::flush(&self.reader.database).map_err(|error| self.reader.health.fail("flushing", &error))
     }
 
     /// Number of values of the audit log.
