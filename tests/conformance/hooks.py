@@ -41,9 +41,11 @@ def before_call(ctx, case, kwargs):
     if mode is None or mode.value != "positive":
         return
     # The fuzzer takes the quotation marks of an entity tag for those of JSON.
-    tag = (case.headers or {}).get("If-Match")
-    if tag is not None and tag != "*" and not str(tag).startswith('"'):
-        case.headers["If-Match"] = '"1"'
+    names = ["If-Match"] if case.method.upper() == "GET" else ["If-Match", "If-None-Match"]
+    for name in names:
+        tag = (case.headers or {}).get(name)
+        if tag is not None and tag != "*" and not str(tag).startswith(('"', 'W/"')):
+            case.headers[name] = '"1"'
     is_short = isinstance(case.body, dict) and (case.body.get("explain") is True or case.path.endswith("/$evidence"))
     if is_short and isinstance(case.body.get("subjects"), list):
         case.body["subjects"] = case.body["subjects"][:100]
