@@ -29,23 +29,23 @@ fn survives(options: Options) {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
-    survives(Options { subject: Subject::Store, states: 200, seed: 42, has_faults: false });
+    survives(Options { subject: Subject::Store, states: 120, seed: 42, has_faults: false });
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_disk_fails_and_the_power_is_cut() {
     // Three histories: calls fail, the disk is full, files cannot be read.
-    survives(Options { subject: Subject::Store, states: 150, seed: 43, has_faults: true });
+    survives(Options { subject: Subject::Store, states: 80, seed: 43, has_faults: true });
 }
 
 #[test]
 fn no_part_of_a_data_folder_is_lost_when_the_power_is_cut() {
-    survives(Options { subject: Subject::DataFolder, states: 75, seed: 44, has_faults: false });
+    survives(Options { subject: Subject::DataFolder, states: 50, seed: 44, has_faults: false });
 }
 
 #[test]
 fn no_part_of_a_data_folder_is_lost_when_the_disk_fails_and_the_power_is_cut() {
-    survives(Options { subject: Subject::DataFolder, states: 50, seed: 45, has_faults: true });
+    survives(Options { subject: Subject::DataFolder, states: 30, seed: 45, has_faults: true });
 }
 
 /// Number of recordings in which a loss is searched.

@@ -18,7 +18,7 @@ use crate::{bench, conformance, coverage, deny, reproduce, test, torture};
 const USAGE: &str = "usage: cargo xtask nightly [--minutes N]";
 /// Maximum duration of all checks, with what they compile.
 const DURATION_MAX: Duration = Duration::from_secs(180 * 60);
-/// The aim for the sum of the durations of the tests that are the short form of these checks, in seconds. The page
+/// The aim for the duration of a run of the tests that are the short form of these checks, in seconds. The page
 /// states whether it is reached; no test depends on it.
 const SHORT_SECONDS_AIM: f64 = 120.0;
 
@@ -145,11 +145,12 @@ fn total(results: &[Checked]) -> Duration {
     results.iter().map(|checked| checked.duration).sum()
 }
 
-impl From<ShortForm> for Done {
-    fn from(short: ShortForm) -> Self {
-        let is_reached = short.seconds() <= SHORT_SECONDS_AIM;
+impl From<(ShortForm, f64)> for Done {
+    fn from((short, seconds): (ShortForm, f64)) -> Self {
+        let is_reached = seconds <= SHORT_SECONDS_AIM;
         let aim = if is_reached { "within the aim of" } else { "**longer than the aim of**" };
-        Self { amount: Some(format!("{short}; {aim} {SHORT_SECONDS_AIM:.0} s")), parts: Vec::new() }
+        let amount = format!("{short}; run in {seconds:.1} s, {aim} {SHORT_SECONDS_AIM:.0} s");
+        Self { amount: Some(amount), parts: Vec::new() }
     }
 }
 
@@ -267,14 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_the_short_form_is_the_amount_of_its_check() {
-        let amount = |seconds: u32| {
-            let report = format!("<testcase name=\"power::a\" classname=\"daftar-tests::it\" time=\"{seconds}\"/>");
-            let short = ShortForm::of(&report).unwrap();
-            of("short", String::new(), Ok(short.into()), Instant::now()).amount
+    fn the_durations_of_the_short_form_are_the_amount_of_its_check() {
+        let amount = |seconds: f64| {
+            let report = "<testcase name=\"power::a\" classname=\"daftar-tests::it\" time=\"150\"/>";
+            let short = ShortForm::of(report).unwrap();
+            of("short", String::new(), Ok((short, seconds).into()), Instant::now()).amount
         };
-        assert_eq!(amount(120), "1 tests, 120.0 s in sum (power 120.0 s); within the aim of 120 s");
-        assert_eq!(amount(121), "1 tests, 121.0 s in sum (power 121.0 s); **longer than the aim of** 120 s");
+        let sum = "1 tests, 150.0 s in sum (power 150.0 s)";
+        assert_eq!(amount(120.0), format!("{sum}; run in 120.0 s, within the aim of 120 s"));
+        assert_eq!(amount(120.5), format!("{sum}; run in 120.5 s, **longer than the aim of** 120 s"));
     }
 
     #[test]

@@ -142,17 +142,13 @@ impl ShortForm {
         }
         Some(short).filter(|short| short.tests > 0)
     }
-
-    /// The sum of the durations of its tests, in seconds. The tests run concurrently: the run takes less.
-    pub fn seconds(&self) -> f64 {
-        self.parts.iter().map(|(_, seconds)| *seconds).sum()
-    }
 }
 
 impl fmt::Display for ShortForm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.parts.iter().map(|(part, seconds)| format!("{part} {seconds:.1} s")).collect();
-        write!(formatter, "{} tests, {:.1} s in sum ({})", self.tests, self.seconds(), parts.join(", "))
+        let sum: f64 = self.parts.iter().map(|(_, seconds)| *seconds).sum();
+        write!(formatter, "{} tests, {sum:.1} s in sum ({})", self.tests, parts.join(", "))
     }
 }
 
@@ -164,12 +160,19 @@ fn slowest(report: &str) -> Vec<(f64, String)> {
     times
 }
 
+/// The duration of a run in seconds, of its report in JUnit's form. The tests run concurrently: their sum is more.
+pub fn duration(report: &str) -> Option<f64> {
+    let (_, run) = report.split_once("<testsuites")?;
+    attribute(run.split_once('>')?.0, "time")?.parse().ok()
+}
+
+fn attribute(element: &str, name: &str) -> Option<String> {
+    let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+    rest.split_once('"').map(|(value, _)| value.to_owned())
+}
+
 /// The seconds and the name of each test, after that of its program, of a report in JUnit's form.
 fn times(report: &str) -> Vec<(f64, String)> {
-    let attribute = |element: &str, name: &str| -> Option<String> {
-        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
-        rest.split_once('"').map(|(value, _)| value.to_owned())
-    };
     let elements =
         report.split("<testcase").skip(1).filter_map(|rest| rest.split_once('>').map(|(element, _)| element));
     let times = elements.filter_map(|element| {
@@ -214,6 +217,8 @@ mod tests {
         let short = ShortForm::of(&report.concat()).unwrap();
         assert_eq!(short.to_string(), "4 tests, 18.3 s in sum (power 13.0 s, recovery 4.0 s, replay 1.3 s)");
         assert_eq!(ShortForm::of(&report[5]), None);
+        let whole = format!("<testsuites name=\"run\" tests=\"6\" time=\"9.250\">{}</testsuites>", report.concat());
+        assert_eq!((duration(&whole), duration(&report.concat())), (Some(9.25), None));
     }
 
     #[test]

@@ -36,11 +36,12 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     })
 }
 
-/// Runs the short form of the long checks and returns the durations of its tests.
-pub fn run_short(workspace: &Workspace, steps: &Steps) -> Result<ShortForm, Failure> {
+/// Runs the short form of the long checks and returns the durations of its tests, and that of the run in seconds.
+pub fn run_short(workspace: &Workspace, steps: &Steps) -> Result<(ShortForm, f64), Failure> {
     run(workspace, steps, &[SHORT.to_owned()])?;
     let report = files::read_text(&report_of(workspace, profile_of_all()))?;
-    ShortForm::of(&report).ok_or_else(|| Failure::new("no test of the short form was run"))
+    let short = ShortForm::of(&report).zip(runner::duration(&report));
+    short.ok_or_else(|| Failure::new("no test of the short form was run"))
 }
 
 /// As [`run`], by another call of the runner; `call` gets the runner's path.
