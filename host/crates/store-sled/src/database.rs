@@ -38,7 +38,7 @@ pub(super) type KeyAndValue = (IVec, IVec);
 #[derive(Clone)]
 pub(super) struct Database {
     tree: Db,
-    /// The file of the database, opened before it is written.
+    /// The file of the database, opened for this struct alone.
     log: Arc<File>,
     folder: Arc<Path>,
     /// The keys of long values, each with its number of parts. Only the writer changes it.

@@ -39,7 +39,7 @@ pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 /// Brings the buffers of a database to disk.
 ///
 /// # Errors
-/// If the database fails, or takes longer than 20 seconds.
+/// If the database or an earlier write to its file failed, or the flush takes longer than 20 seconds.
 pub(super) fn flush(database: &Database) -> ::sled::Result<()> {
     flush_within(database.tree(), FLUSH_LIMIT)?;
     Ok(database.check_written()?)

@@ -17,7 +17,7 @@ use daftar_domain::error::{Panicked, contain};
 use daftar_domain::folders;
 
 use super::database::Database;
-use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX};
+use super::disk::{self, CLOSED_FILE, CONFIGURATION_FILE, DATABASE_FILE, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 use super::not_understood;
@@ -220,7 +220,9 @@ fn remove_half_made(path: &Path) -> io::Result<()> {
         let entry = entry?;
         match entry.file_name().to_str() {
             Some(LARGE_VALUES_FOLDER) => fs::remove_dir_all(entry.path())?,
-            Some(DATABASE_FILE | CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE) => fs::remove_file(entry.path())?,
+            Some(DATABASE_FILE | CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE | CLOSED_FILE) => {
+                fs::remove_file(entry.path())?;
+            }
             Some(name) if name.starts_with(SNAPSHOT_PREFIX) => fs::remove_file(entry.path())?,
             Some(_) | None => {}
         }
@@ -265,7 +267,7 @@ fn finish_unfinished(path: &Path, database: &Database, register: [u8; 16]) -> Re
 fn check_complete(path: &Path) -> Result<(), OpenError> {
     let has_entries = |name: &str| fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some());
     let is_of_database = |name: &str| {
-        matches!(name, CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE)
+        matches!(name, CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE | CLOSED_FILE)
             || name.starts_with(SNAPSHOT_PREFIX)
             || (name == LARGE_VALUES_FOLDER && has_entries(name))
     };

@@ -57,16 +57,16 @@ impl Reader {
 
     /// As [`Self::let_go`], for a failed database.
     pub(super) fn let_go_of_failed(&self) {
-        let _ = self.let_go_within(CLOSE_WAIT);
+        self.let_go_within(CLOSE_WAIT);
     }
 
-    /// Returns true if the database can be closed.
+    /// Returns true if everything is on disk.
     fn let_go_within(&self, limit: Duration) -> bool {
-        let can_be_closed = can_be_closed(&self.database, limit);
-        if !can_be_closed {
+        let closing = closing(&self.database, limit);
+        if closing == Closing::Never {
             std::mem::forget(self.database.clone());
         }
-        can_be_closed
+        closing == Closing::Complete
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
@@ -142,14 +142,15 @@ impl Reader {
         Ok((table, parts))
     }
 
-    /// Returns the last assigned numbers, without reading any value.
+    /// Returns the last assigned numbers, without reading the values that they number.
     pub(super) fn last_numbers(&self) -> Result<Acknowledged, StoreError> {
-        let parts = self.database.tree().scan_prefix([keys::CODE_TABLE]);
-        Ok(Acknowledged {
-            sequence: self.last_number(&[keys::CHANGE])?,
-            audit: self.last_number(&[keys::AUDIT])?,
-            code_table_parts: parts.count() as u64,
-        })
+        let (sequence, audit) = (self.last_number(&[keys::CHANGE])?, self.last_number(&[keys::AUDIT])?);
+        let mut code_table_parts = 0;
+        for item in self.database.tree().scan_prefix([keys::CODE_TABLE]) {
+            self.next(item)?;
+            code_table_parts += 1;
+        }
+        Ok(Acknowledged { sequence, audit, code_table_parts })
     }
 
     pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
@@ -288,18 +289,29 @@ pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
     keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
 }
 
-/// Returns true if a failed database can still be closed. Closing flushes it, which blocks forever after a full disk.
-fn can_be_closed(database: &Database, limit: Duration) -> bool {
+/// How a database can be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// Everything is on disk.
+    Complete,
+    /// It has failed, and closing it ends.
+    Failed,
+    /// Closing it may block forever, as after a full disk, or panic.
+    Never,
+}
+
+/// Brings a database to disk as far as possible, before it is closed. Closing flushes it again.
+fn closing(database: &Database, limit: Duration) -> Closing {
     match disk::flush_within(database.tree(), limit) {
-        // Closing it syncs its file again, and panics if that fails.
         Ok(()) => match database.sync() {
-            Ok(()) => true,
+            Ok(()) => Closing::Complete,
+            // Closing syncs the file as well, and panics if that fails.
             Err(error) => {
                 tracing::error!(%error, "the disk failed while the database was being closed; check it before the next start");
-                false
+                Closing::Never
             }
         },
-        Err(::sled::Error::Io(late)) => late.kind() != io::ErrorKind::TimedOut,
-        Err(_) => true,
+        Err(::sled::Error::Io(late)) if late.kind() == io::ErrorKind::TimedOut => Closing::Never,
+        Err(_) => Closing::Failed,
     }
 }

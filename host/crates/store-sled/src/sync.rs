@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -73,15 +73,22 @@ fn bring_to_disk(file: c_int) -> Result<(), c_int> {
 ///
 /// A success of [`sync_file_range`] may lack such an error: the database also syncs the file after it has shortened it,
 /// and ignores the result until the file grows again.
-pub(super) fn check_written(file: &impl AsRawFd) -> io::Result<()> {
+pub(super) fn check_written(file: &impl AsFd) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     #[expect(unsafe_code, reason = "the call of the system, of which this module replaces the function")]
     // SAFETY: the call rejects a number that is not an open file.
     let checked = unsafe {
-        let (file, wait) = (file.as_raw_fd(), libc::SYNC_FILE_RANGE_WAIT_BEFORE);
+        let (file, wait) = (file.as_fd().as_raw_fd(), libc::SYNC_FILE_RANGE_WAIT_BEFORE);
         libc::syscall(libc::SYS_sync_file_range, file, 0_i64, 0_i64, wait)
     };
-    if checked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    match io::Error::last_os_error() {
+        _ if checked == 0 => Ok(()),
+        // The system does not offer the call, or forbids it.
+        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::EOPNOTSUPP)) => {
+            Ok(rustix::fs::fdatasync(file)?)
+        }
+        error => Err(error),
+    }
 }
 
 /// Waits for a sync that begins from now on: that of another thread, or one by this function.

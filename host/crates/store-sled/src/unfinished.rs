@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use daftar_store::StoreError;
 
 use super::group::Operation;
+use super::keys;
 use super::mark::Acknowledged;
 use super::reader::Reader;
 
@@ -71,8 +72,12 @@ impl Unfinished {
     /// is saved there stays until [`Self::forget`]: the folder may still be refused.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let is_saved = read(folder)?.is_some();
-        let file =
-            File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(UNFINISHED_FILE))?;
+        let file = File::options()
+            .create(true)
+            .truncate(!is_saved)
+            .write(true)
+            .mode(0o600)
+            .open(folder.join(UNFINISHED_FILE))?;
         if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM_BYTES) {
             tracing::warn!(%error, "failed to preallocate space for interrupted writes");
         }
@@ -159,7 +164,12 @@ fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
 pub(super) fn finish(folder: &Path, reader: &Reader, register: [u8; 16]) -> Result<(), StoreError> {
     let failed = |error: &dyn std::fmt::Display| StoreError::Failed(error.to_string().into());
     let Some((place, operations)) = read(folder).map_err(|error| failed(&error))? else { return Ok(()) };
-    let held = reader.last_numbers()?;
+    let mut held = reader.last_numbers()?;
+    let last_audit = keys::by_number(keys::AUDIT, place.after.audit);
+    if operations.iter().any(|Operation { key, value }| *key == last_audit && value.is_none()) {
+        // A part of the group may have removed the last entries of the audit log.
+        held.audit = held.audit.max(place.after.audit);
+    }
     let is_of_this_state = place.after.is_held_by(&held) && held.is_held_by(&place.last);
     if place.register != register || !is_of_this_state {
         tracing::warn!("ignoring an interrupted write of another state of the register");
@@ -176,7 +186,6 @@ mod tests {
 
     use super::*;
     use crate::database::Database;
-    use crate::keys;
 
     fn numbers(sequence: u64, audit: u64, code_table_parts: u64) -> Acknowledged {
         Acknowledged { sequence, audit, code_table_parts }
@@ -249,5 +258,11 @@ mod tests {
             assert_eq!(database.get(b"one").unwrap().unwrap(), "1");
             assert_eq!(database.get(b"gone").unwrap(), None);
         }
+        // A removal of the whole audit log, of which a part was written.
+        let removed = Operation { key: keys::by_number(keys::AUDIT, 8), value: None };
+        file.keep(place, [removed, operation("one", Some("2"))].iter()).unwrap();
+        hold(numbers(3, 2, 1));
+        finish(folder.path(), &reader, [7; 16]).unwrap();
+        assert_eq!(database.get(b"one").unwrap().unwrap(), "2");
     }
 }
