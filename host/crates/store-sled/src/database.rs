@@ -10,14 +10,17 @@
 //! **Invariant:** a read sees a long value completely or not at all: its head has the digest of all parts.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::sled::{Batch, Config, Db, IVec, Result};
 use sha2::{Digest, Sha256};
+
+use daftar_domain::error::contain;
 
 use super::disk::{CLOSED_FILE, DATABASE_FILE};
 use super::group::Operation;
@@ -37,7 +40,7 @@ pub(super) type KeyAndValue = (IVec, IVec);
 /// An open database.
 #[derive(Clone)]
 pub(super) struct Database {
-    tree: Db,
+    tree: ManuallyDrop<Db>,
     /// The file of the database, opened for this struct alone.
     log: Arc<File>,
     folder: Arc<Path>,
@@ -60,7 +63,7 @@ impl Database {
         }
         let folder = config.get_path();
         let log = Arc::new(File::open(folder.join(DATABASE_FILE))?);
-        Ok(Self { tree, log, folder: folder.into(), long: Arc::new(Mutex::new(long)) })
+        Ok(Self { tree: ManuallyDrop::new(tree), log, folder: folder.into(), long: Arc::new(Mutex::new(long)) })
     }
 
     /// Syncs the file of the database.
@@ -168,6 +171,19 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    /// The last handle closes the database, which syncs its file again and panics if that fails.
+    #[expect(unsafe_code, reason = "a panic can be contained only where the database is dropped by hand")]
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the handle afterwards.
+        let closed = contain(|| unsafe { ManuallyDrop::drop(&mut self.tree) });
+        if closed.is_err() {
+            let _is_missing = fs::remove_file(self.folder.join(CLOSED_FILE));
+            tracing::error!("the disk failed while the database was being closed; check it before the next start");
+        }
+    }
+}
+
 fn head_of(value: &[u8]) -> Vec<u8> {
     [&[HEAD], Sha256::digest(value).as_slice()].concat()
 }
@@ -216,6 +232,8 @@ impl DoubleEndedIterator for Values<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn operation(key: &str, length: Option<usize>) -> Operation {
@@ -261,6 +279,28 @@ mod tests {
         let now = [("a", most), ("ba", 3 * PART_BYTES), ("c", 1)];
         assert_eq!(lengths(&database), now.map(|(key, length)| (key.as_bytes().to_vec(), length)));
         assert!(!database.has_part(&keys::part(b"b", 0)) && !database.has_part(&keys::part(b"ba", 3)));
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "the file of the database is exchanged for one that cannot be synced")]
+    fn a_disk_that_fails_while_the_database_is_closed_is_no_panic() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open(&Config::new().path(folder.path()).flush_every_ms(None)).unwrap();
+        database.insert(b"a".to_vec(), b"1".to_vec()).unwrap();
+        database.tree().flush().unwrap();
+        database.note_closed().unwrap();
+        let (_reader, pipe) = io::pipe().unwrap();
+        let path = folder.path().join(DATABASE_FILE);
+        let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap());
+        let open: Vec<_> = open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|file| file == path)).collect();
+        assert_eq!(open.len(), 2, "of the database, and of the store");
+        for entry in open {
+            let number = entry.file_name().to_str().unwrap().parse().unwrap();
+            // SAFETY: both are open files.
+            assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), number) }, number);
+        }
+        drop(database);
+        assert!(!folder.path().join(CLOSED_FILE).exists());
     }
 
     #[test]
