@@ -8,6 +8,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::Advice;
 
 use super::database::Database;
+use super::open::SEGMENT_BYTES;
 use super::sync;
 
 /// The file of the database.
@@ -32,6 +34,8 @@ pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
 /// The footer of a snapshot: its length in eight bytes and its checksum in four.
 const SNAPSHOT_END_BYTES: usize = 12;
+/// Length of the header of a segment of the log.
+const HEADER_BYTES: usize = 20;
 /// The time limit for the database to bring its buffers to disk, while no file is being synced. After a failed write it
 /// may block forever.
 pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
@@ -91,7 +95,8 @@ pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
 ///
 /// Brings to disk what a killed process left in memory: the database syncs a snapshot when it is opened, but not the
 /// file that the snapshot points into. If a write may have failed, the file is read from the disk: the system counts
-/// what it could not write as written, and keeps it in memory. Removes unfinished snapshots.
+/// what it could not write as written, and keeps it in memory. Removes unfinished snapshots. Fails if the database could
+/// not be read.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     let log = File::open(folder.join(DATABASE_FILE))?;
     let synced = rustix::fs::fdatasync(&log);
@@ -100,21 +105,66 @@ pub(super) fn prepare(folder: &Path) -> io::Result<()> {
         let _ = rustix::fs::fadvise(&log, 0, None, Advice::DontNeed);
     }
     synced?;
-    remove_unfinished_snapshots(folder)
+    let replayed_from = remove_unfinished_snapshots(folder)?;
+    read_segments(&log, log.metadata()?.len(), replayed_from)
+}
+
+/// Reads what the database reads when it is opened: the header of each segment of its log, and completely those that it
+/// replays. It takes a segment that it cannot read for an unused one, and overwrites it.
+fn read_segments(log: &impl FileExt, length: u64, replayed_from: i64) -> io::Result<()> {
+    let mut segment = vec![0; SEGMENT_BYTES];
+    for at in (0..length).step_by(SEGMENT_BYTES) {
+        let (header, rest) = segment.split_at_mut(HEADER_BYTES);
+        read_up_to(log, header, at)?;
+        let is_replayed = |begin: i64| begin.saturating_add(SEGMENT_BYTES as i64) > replayed_from;
+        if begin_of(header).is_some_and(is_replayed) {
+            read_up_to(log, rest, at + HEADER_BYTES as u64)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the position in the log at which a segment begins; none of an unused one.
+fn begin_of(header: &[u8]) -> Option<i64> {
+    let (checksum, rest) = header.split_first_chunk()?;
+    let begin = i64::from_le_bytes(*rest.first_chunk()?) ^ i64::MAX;
+    (crc32fast::hash(rest) == !u32::from_le_bytes(*checksum)).then_some(begin)
+}
+
+/// Reads until a buffer is full or the file ends.
+fn read_up_to(log: &impl FileExt, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match log.read_at(buffer, at) {
+            Ok(0) => break,
+            Ok(count) => {
+                at += count as u64;
+                buffer = buffer.get_mut(count..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Removes snapshots of the database that a power cut left unfinished. It reads the last one by name, finished or not,
-/// and does not open if that is unreadable; it recovers from an earlier one, and without any.
-fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
+/// and does not open if that is unreadable; it recovers from an earlier one, and without any. Returns the position in
+/// the log from which the database replays it.
+fn remove_unfinished_snapshots(folder: &Path) -> io::Result<i64> {
+    let mut replayed_from = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let is_snapshot = entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT_PREFIX));
-        if is_snapshot && !is_whole_snapshot(&fs::read(entry.path())?) {
+        let name = entry.file_name();
+        let Some(position) = name.to_str().and_then(|name| name.strip_prefix(SNAPSHOT_PREFIX)) else { continue };
+        if is_whole_snapshot(&fs::read(entry.path())?) {
+            // Without a number: the database has not finished it, and reads another one.
+            replayed_from = i64::from_str_radix(position, 16).unwrap_or_default().max(replayed_from);
+        } else {
             tracing::warn!(file = %entry.path().display(), "removing an unfinished snapshot of the database");
             fs::remove_file(entry.path())?;
         }
     }
-    Ok(())
+    Ok(replayed_from)
 }
 
 fn is_whole_snapshot(bytes: &[u8]) -> bool {
@@ -133,6 +183,44 @@ mod tests {
     fn a_future_that_never_ends_is_not_waited_for() {
         assert_eq!(wait_for(std::future::ready(7), Duration::ZERO), Some(7));
         assert_eq!(wait_for(std::future::pending::<()>(), Duration::from_millis(1)), None);
+    }
+
+    /// A log of three segments, of which a byte cannot be read.
+    struct Unreadable(u64);
+
+    impl FileExt for Unreadable {
+        fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+            let (segment, within) = (at / SEGMENT_BYTES as u64, at % SEGMENT_BYTES as u64);
+            let count = buffer.len().min(700_000).min((SEGMENT_BYTES as u64 - within) as usize);
+            if (at..at + count as u64).contains(&self.0) {
+                return Err(io::Error::other("unreadable"));
+            }
+            if within == 0 {
+                let begin = segment as i64 * SEGMENT_BYTES as i64;
+                buffer[4..12].copy_from_slice(&(begin ^ i64::MAX).to_le_bytes());
+                let checksum = !crc32fast::hash(&buffer[4..HEADER_BYTES]);
+                buffer[..4].copy_from_slice(&checksum.to_le_bytes());
+            }
+            Ok(count)
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            Err(io::Error::other("it is not written"))
+        }
+    }
+
+    #[test]
+    fn a_log_is_read_as_far_as_the_database_reads_it() {
+        let (segment, length) = (SEGMENT_BYTES as u64, 3 * SEGMENT_BYTES as u64);
+        let is_read = |byte, from| read_segments(&Unreadable(byte), length, from).is_err();
+        for byte in [0, 19, segment, 2 * segment + 4, 2 * segment + 20, length - 1] {
+            assert!(is_read(byte, 2 * segment as i64 + 300), "{byte}");
+        }
+        for byte in [20, segment - 1, segment + 20, 2 * segment - 1] {
+            assert!(!is_read(byte, 2 * segment as i64 + 300), "{byte} is before the snapshot");
+            assert!(is_read(byte, 0), "{byte}");
+        }
+        assert!(!is_read(length, 0));
     }
 
     #[test]
@@ -169,6 +257,8 @@ mod tests {
             database.insert(vec![number], vec![number; 10]).unwrap();
             flush(&database).unwrap();
         }
+        let header = fs::read(folder.path().join(DATABASE_FILE)).unwrap();
+        assert_eq!((begin_of(&header[..HEADER_BYTES]), begin_of(&[0; HEADER_BYTES])), (Some(0), None));
         let count = || fs::read_dir(folder.path()).unwrap().count();
         let before = count();
         assert!(
@@ -176,7 +266,7 @@ mod tests {
                 .unwrap()
                 .any(|entry| { entry.unwrap().file_name().to_str().unwrap().starts_with(SNAPSHOT_PREFIX) })
         );
-        remove_unfinished_snapshots(folder.path()).unwrap();
+        assert!(remove_unfinished_snapshots(folder.path()).unwrap() > 0, "a snapshot has its position");
         assert_eq!(count(), before);
     }
 }

@@ -42,7 +42,7 @@ const NEW_FILE: &str = "daftar.new";
 /// The database's unit of disk space, a part of the layout: the database rejects a folder with another one. A page, of
 /// up to twenty-six keys with their values, takes less than a quarter of it: a larger one gets a file of its own
 /// (`database`).
-const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
+pub(super) const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// Options of the embedded store.
 #[derive(Debug, Clone, Copy)]
