@@ -178,7 +178,8 @@ impl Drop for Database {
         // SAFETY: nothing uses the handle afterwards.
         let closed = contain(|| unsafe { ManuallyDrop::drop(&mut self.tree) });
         if closed.is_err() {
-            let _is_missing = fs::remove_file(self.folder.join(CLOSED_FILE));
+            // Without the file there is nothing to take back.
+            let _ = fs::remove_file(self.folder.join(CLOSED_FILE));
             tracing::error!("the disk failed while the database was being closed; check it before the next start");
         }
     }
@@ -290,13 +291,13 @@ mod tests {
         database.tree().flush().unwrap();
         database.note_closed().unwrap();
         let (_reader, pipe) = io::pipe().unwrap();
-        let path = folder.path().join(DATABASE_FILE);
+        let path = folder.path().canonicalize().unwrap().join(DATABASE_FILE);
         let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap());
         let open: Vec<_> = open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|file| file == path)).collect();
         assert_eq!(open.len(), 2, "of the database, and of the store");
         for entry in open {
             let number = entry.file_name().to_str().unwrap().parse().unwrap();
-            // SAFETY: both are open files.
+            // SAFETY: both are open, and the database uses the number only to sync and to unlock its file.
             assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), number) }, number);
         }
         drop(database);
