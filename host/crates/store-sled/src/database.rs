@@ -16,6 +16,8 @@ use std::mem::ManuallyDrop;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use ::sled::{Batch, Config, Db, IVec, Result};
 use sha2::{Digest, Sha256};
@@ -34,6 +36,10 @@ const PART_BYTES: usize = 16 * 1024;
 /// The first byte of the head of a long value, which no stored form begins with. The digest of the value follows.
 const HEAD: u8 = 0xFF;
 
+/// The pause and the number of attempts while a database of this process is closing: two seconds in total.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+const LOCK_WAITS_MAX: u32 = 100;
+
 /// A key with its value.
 pub(super) type KeyAndValue = (IVec, IVec);
 
@@ -49,8 +55,21 @@ pub(super) struct Database {
 }
 
 impl Database {
+    /// Opens the database. The caller has the lock of the folder, so if the database's lock is taken, a database of this
+    /// process is still closing: the function waits for it, with a limit.
     pub(super) fn open(config: &Config) -> Result<Self> {
-        let tree = config.open()?;
+        let mut waits = 0;
+        let tree = loop {
+            match config.open() {
+                Err(::sled::Error::Io(error))
+                    if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") =>
+                {
+                    waits += 1;
+                    thread::sleep(LOCK_WAIT);
+                }
+                opened => break opened?,
+            }
+        };
         let mut long = HashMap::new();
         let mut from = vec![keys::PART];
         while let Some((part, _)) = tree.range(from..).next().transpose()? {

@@ -164,10 +164,6 @@ pub(super) struct OpenFolder {
     pub(super) lock: File,
 }
 
-/// The pause and the number of attempts while a store of this process is closing: two seconds in total.
-const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
-const LOCK_WAITS_MAX: u32 = 100;
-
 /// Opens the folder, creating it first if it is missing.
 ///
 /// # Errors
@@ -331,8 +327,6 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(Database, 
     }
 }
 
-/// Opens the database. This process has its own lock already, so if the database's lock is taken, a store of this
-/// process is still closing: the function waits for it, with a limit.
 fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<Database> {
     let config = ::sled::Config::new()
         .path(path)
@@ -340,18 +334,8 @@ fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<Database> {
         .segment_size(SEGMENT_BYTES)
         // The writer flushes; the database's own thread would only log a failure and stop.
         .flush_every_ms(None);
-    let mut waits = 0;
-    loop {
-        // It may panic on corrupt files.
-        let opened = contain(|| Database::open(&config)).unwrap_or_else(|Panicked| Err(damaged()));
-        match opened {
-            Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
-                waits += 1;
-                std::thread::sleep(LOCK_WAIT);
-            }
-            opened => return opened,
-        }
-    }
+    // It may panic on corrupt files.
+    contain(|| Database::open(&config)).unwrap_or_else(|Panicked| Err(damaged()))
 }
 
 fn damaged() -> ::sled::Error {
