@@ -1,7 +1,8 @@
 //! A disk in memory that is mounted by FUSE and records every request.
 //!
-//! **Invariant:** the kernel caches no content of the disk: every read and write of a file is a request, so that the
-//! history is complete.
+//! As with other disks, the kernel keeps in memory what was read: reading it again is no request, and does not fail.
+//!
+//! **Invariant:** every write to a file is a request, so that the history is complete.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -488,7 +489,7 @@ impl Filesystem for Mounted {
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match lock(&self.0).fail(Call::Read) {
-            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(error),
         }
     }
@@ -496,7 +497,7 @@ impl Filesystem for Mounted {
     fn create(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
         match lock(&self.0).create(parent.0, name, false) {
             Ok(attributes) => {
-                reply.created(&TTL, &attributes, Generation(0), FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+                reply.created(&TTL, &attributes, Generation(0), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(error) => reply.error(error),
         }
