@@ -41,7 +41,7 @@ impl Fault {
     pub(super) fn draw(number: u64, dice: &mut Dice) -> Self {
         match number % 4 {
             1 => Self::NoSpaceAfter(dice.below(25)),
-            2 => Self::Reads(30 + dice.below(300)),
+            2 => Self::Reads(8 + dice.below(80)),
             _ => Self::Changes(10 + dice.below(60)),
         }
     }
