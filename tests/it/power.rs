@@ -4,7 +4,7 @@ mod syncs;
 
 use std::collections::BTreeSet;
 
-use daftar_tests::power::{Options, Recording, Subject, missing, run};
+use daftar_tests::power::{Options, Recording, Subject, missing, run, starts_on_a_lost_database};
 
 use self::syncs::{CALLS, Need};
 
@@ -46,6 +46,16 @@ fn no_part_of_a_data_folder_is_lost_when_the_power_is_cut() {
 #[test]
 fn no_part_of_a_data_folder_is_lost_when_the_disk_fails_and_the_power_is_cut() {
     survives(Options { subject: Subject::DataFolder, states: 30, seed: 45, has_faults: true });
+}
+
+#[test]
+fn a_start_reads_the_disk_unless_the_stop_was_clean() {
+    if !can_mount() {
+        return;
+    }
+    let [noted, unnoted] = starts_on_a_lost_database();
+    assert_eq!(noted, None, "the system has it in memory");
+    assert!(unnoted.is_some_and(|reason| reason.contains("keep a copy of the folder")));
 }
 
 /// Number of recordings in which a loss is searched.

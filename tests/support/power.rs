@@ -442,6 +442,19 @@ pub fn run(options: Options, mut tell: impl FnMut(String)) -> Result<Summary, St
     }
 }
 
+/// Starts a store twice on a disk that has lost the content of the database, which the system still has in memory: after
+/// a clean stop, and without the note of one. Returns the reasons why it was not opened.
+#[must_use]
+pub fn starts_on_a_lost_database() -> [Option<String>; 2] {
+    let disk = Arc::new(mounted(Disk::mount(0)));
+    let mut model = register::Model::new(LARGE_ONE_IN);
+    on_runtime(register::session(&mut model, &disk, &mut Dice::new(0), 1, None)).expect("the disk does not fail");
+    let started = [false, true].map(|is_unnoted| register::reopen_lost(&disk, is_unnoted).err());
+    let disk = Arc::into_inner(disk).expect("what was sent has been answered");
+    disk.unmount().expect("a disk that is mounted is unmounted");
+    started
+}
+
 fn mounted(disk: std::io::Result<Disk>) -> Disk {
     disk.expect("a disk is mounted by FUSE")
 }

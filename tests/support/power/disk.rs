@@ -361,6 +361,13 @@ impl Disk {
         state.file(node).ok().cloned()
     }
 
+    /// Replaces the bytes of a file by zeros, without the knowledge of the kernel.
+    pub(super) fn lose(&self, path: &str) {
+        let mut state = self.state();
+        let node = state.at(path).expect("it exists");
+        state.file(node).expect("it is a file").fill(0);
+    }
+
     /// The names in a folder as programs see them; none if it does not exist.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let mut state = self.state();

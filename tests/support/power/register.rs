@@ -126,6 +126,21 @@ pub(super) fn reopen(disk: &Path) -> Result<(), String> {
     open(&disk.join(STORE)).map(drop).map_err(|error| format!("the store is not opened: {error}"))
 }
 
+/// Opens the store of a disk that has lost the content of the database, which the system still has in memory. Removes the
+/// note of a clean stop before if `is_unnoted`.
+///
+/// # Errors
+/// The reason why it is not opened.
+pub(super) fn reopen_lost(disk: &Disk, is_unnoted: bool) -> Result<(), String> {
+    // The system then has it in memory.
+    reopen(&disk.path())?;
+    disk.lose(&format!("{STORE}/db"));
+    if is_unnoted {
+        std::fs::remove_file(disk.path().join(STORE).join("closed")).expect("it was stopped without an error");
+    }
+    reopen(&disk.path())
+}
+
 fn line(request: String, target: String) -> AuditEntry {
     AuditEntry {
         at: AT.parse().expect("an instant"),
