@@ -53,9 +53,9 @@ fn a_start_reads_the_disk_unless_the_stop_was_clean() {
     if !can_mount() {
         return;
     }
-    let [noted, unnoted] = starts_on_a_lost_database();
-    assert_eq!(noted, None, "the system has it in memory");
-    assert!(unnoted.is_some_and(|reason| reason.contains("keep a copy of the folder")));
+    let [after_a_clean_stop, after_a_failure] = starts_on_a_lost_database();
+    assert_eq!(after_a_clean_stop, None, "the system has it in memory");
+    assert!(after_a_failure.is_some_and(|reason| reason.contains("keep a copy of the folder")));
 }
 
 /// Number of recordings in which a loss is searched.

@@ -449,7 +449,7 @@ pub fn starts_on_a_lost_database() -> [Option<String>; 2] {
     let disk = Arc::new(mounted(Disk::mount(0)));
     let mut model = register::Model::new(LARGE_ONE_IN);
     on_runtime(register::session(&mut model, &disk, &mut Dice::new(0), 1, None)).expect("the disk does not fail");
-    let started = [false, true].map(|is_unnoted| register::reopen_lost(&disk, is_unnoted).err());
+    let started = [true, false].map(|was_clean| register::reopen_lost(&disk, was_clean).err());
     let disk = Arc::into_inner(disk).expect("what was sent has been answered");
     disk.unmount().expect("a disk that is mounted is unmounted");
     started

@@ -127,15 +127,15 @@ pub(super) fn reopen(disk: &Path) -> Result<(), String> {
 }
 
 /// Opens the store of a disk that has lost the content of the database, which the system still has in memory. Removes the
-/// note of a clean stop before if `is_unnoted`.
+/// note of a clean stop before, unless `was_clean`.
 ///
 /// # Errors
 /// The reason why it is not opened.
-pub(super) fn reopen_lost(disk: &Disk, is_unnoted: bool) -> Result<(), String> {
+pub(super) fn reopen_lost(disk: &Disk, was_clean: bool) -> Result<(), String> {
     // The system then has it in memory.
     reopen(&disk.path())?;
     disk.lose(&format!("{STORE}/db"));
-    if is_unnoted {
+    if !was_clean {
         std::fs::remove_file(disk.path().join(STORE).join("closed")).expect("it was stopped without an error");
     }
     reopen(&disk.path())
