@@ -28,7 +28,10 @@ use super::dice::Dice;
 
 /// Number of states rebuilt from one history.
 const STATES_PER_HISTORY: u32 = 50;
-/// Number of states from which on a run without any failed call, acknowledged or unacknowledged write is an error.
+/// Minimum number of histories of a run in which calls of the disk fail: it fails in three ways. A run with fewer may
+/// prove nothing.
+const FAULTY_HISTORIES_MIN: u32 = 3;
+/// Number of states from which on a run without a second power cut, or without an interrupted write, is an error.
 const COUNTED_FROM: u32 = 100;
 /// Folder for the states, in memory if it exists, so that no write waits for a disk.
 const MEMORY: &str = "/dev/shm";
@@ -411,12 +414,13 @@ impl Summary {
     /// The reason why a run with these options proves nothing, if it does not.
     fn gap(&self, options: Options) -> Option<&'static str> {
         let is_counted = options.states >= COUNTED_FROM;
+        let is_complete = self.histories >= FAULTY_HISTORIES_MIN;
         let gaps = [
             (self.states != options.states, "states are missing"),
             (is_counted && self.cut_again == 0, "the power was never cut during the next start"),
-            (is_counted && self.acknowledged == 0, "nothing was acknowledged"),
+            (is_complete && self.acknowledged == 0, "nothing was acknowledged"),
             (is_counted && (self.whole == 0 || self.absent == 0), "no write was interrupted"),
-            (is_counted && options.has_faults && self.failed == 0, "no call of the disk failed"),
+            (is_complete && options.has_faults && self.failed == 0, "no call of the disk failed"),
             (!options.has_faults && self.failed > 0, "a call of the disk failed"),
         ];
         gaps.into_iter().find(|(is_gap, _)| *is_gap).map(|(_, reason)| reason)
@@ -430,10 +434,12 @@ impl Summary {
 pub fn run(options: Options, mut tell: impl FnMut(String)) -> Result<Summary, String> {
     let mut seeds = Dice::new(options.seed);
     let mut all = Summary::default();
+    let histories_min = if options.has_faults { FAULTY_HISTORIES_MIN } else { 1 };
+    let states_of_each = STATES_PER_HISTORY.min(options.states.div_ceil(histories_min));
     while all.states < options.states {
         let faults = options.has_faults.then_some(u64::from(all.histories));
         let recording = Recording::make(options.subject, seeds.next(), faults);
-        all.join(recording.check(STATES_PER_HISTORY.min(options.states - all.states))?);
+        all.join(recording.check(states_of_each.min(options.states - all.states))?);
         tell(all.to_string());
     }
     match all.gap(options) {

@@ -240,7 +240,7 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
-    let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 1_000).start();
+    let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 2_000).start();
     let client = app.client(&["individual:all"]);
     let path = create_big(&client, "big");
     let way = client.connection();
@@ -257,7 +257,7 @@ fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
             0 => break,
             bytes => count += bytes,
         }
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(150));
     }
     assert!(count > 6_600_000, "{count}");
     assert_eq!(metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}"), 0.0);

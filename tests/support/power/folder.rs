@@ -26,7 +26,7 @@ use daftar::config::Config;
 use daftar::context::FakeClock;
 use daftar::plugin::{
     Digest, Downgrade, Loss, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginList, PluginOffer,
-    TrustPolicy, UnsignedPlugins,
+    RecordedPlugin, TrustPolicy, UnsignedPlugins,
 };
 use daftar::service::backup::KeyInclusion;
 use daftar::service::signing_key::KeyUse;
@@ -41,6 +41,7 @@ use daftar_store::change_log::RegisterId;
 use daftar_store::{Operation, Store, Write};
 use daftar_store_sled::{SledOptions, SledStore};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::super::dice::Dice;
 use super::super::packs as small_packs;
@@ -159,6 +160,8 @@ pub(super) struct Model {
     is_shared: bool,
     /// Number of rotations of the keys of tokens.
     rotations: u32,
+    /// How the server differed from its files after one call of the disk had failed.
+    differs: Option<String>,
 }
 
 fn now() -> Timestamp {
@@ -237,6 +240,7 @@ impl Model {
             restored: None,
             is_shared: false,
             rotations: 0,
+            differs: None,
         })
     }
 
@@ -304,7 +308,11 @@ pub(super) async fn session(
     if fault.is_some() {
         disk.fail(fault);
     }
+    let failed = disk.failed();
     let operated = operate(model, disk, dice, &app, rounds).await;
+    if disk.failed() == failed + 1 {
+        model.differs = difference(disk, &app);
+    }
     app.close();
     drop(app);
     operated?;
@@ -418,6 +426,27 @@ async fn operate(model: &mut Model, disk: &Disk, dice: &mut Dice, app: &App, rou
     Ok(())
 }
 
+/// Returns how the keys and the plugin of a server differ from its files, as programs see them. An operation that failed
+/// says that it has changed nothing.
+fn difference(disk: &Disk, app: &App) -> Option<String> {
+    for (usage, path) in
+        [(KeyUse::Tokens, "srv/data/keys/token.json"), (KeyUse::Decisions, "srv/data/keys/decisions.json")]
+    {
+        let used: Vec<String> = app.signing_keys.list_of(usage).into_iter().map(|key| key.id).collect();
+        let file: Value = serde_json::from_slice(&disk.content(path)?).expect("a file of keys is JSON");
+        let stored: Vec<&str> = file["keys"].as_array()?.iter().filter_map(|key| key["kid"].as_str()).collect();
+        if used != stored {
+            return Some(format!("the server uses the keys {used:?}, and `{path}` has {stored:?}"));
+        }
+    }
+    let name = PluginName::parse(PACK).expect("the name of a plugin");
+    let digest_of = |recorded: &RecordedPlugin| recorded.digest;
+    let used = app.plugins.recorded(&name).as_ref().map(digest_of);
+    let list = disk.content("srv/data/plugins/installed.json")?;
+    let stored = PluginList::parse(&list).expect("a list of plugins").recorded(&name).map(digest_of);
+    (used != stored).then(|| format!("the server uses the plugin {used:?}, and the list has {stored:?}"))
+}
+
 /// Writes a backup with the keys, as the command line does.
 async fn back_up(app: &App, disk: &Path) -> Result<(), String> {
     let mut blocks = app.backups.begin(&app.system_context(), KeyInclusion::Included).await.map_err(text)?;
@@ -456,6 +485,9 @@ pub(super) async fn check(
     is_started: bool,
     folder: &Path,
 ) -> Result<Seen, String> {
+    if let Some(difference) = &model.differs {
+        return Err(difference.clone());
+    }
     let next = acknowledged.last().map_or(0, |last| *last as usize + 1);
     let begun: Vec<&Step> = model.steps[next..].iter().take_while(|step| step.began <= at).collect();
     let first = Stored::default();

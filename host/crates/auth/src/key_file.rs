@@ -140,7 +140,7 @@ pub(super) fn load(path: &Path) -> Result<Option<Vec<StoredKey>>, KeyError> {
 /// Replaces the keys in the file atomically: a reader sees the old or the new keys, after a crash too.
 ///
 /// # Errors
-/// On a disk or permission error; the old keys are then unchanged.
+/// As [`secret_file::replace`].
 pub(super) fn replace(path: &Path, keys: &[StoredKey]) -> Result<(), KeyError> {
     let text = render(keys).map_err(|reason| refused(path, reason))?;
     Ok(secret_file::replace(path, &text)?)

@@ -131,11 +131,18 @@ pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileErr
 /// Replaces a secret file atomically: readers see the old or the new content. Durable on return.
 ///
 /// # Errors
-/// On a disk or permission error; the old file is then unchanged.
+/// On a disk or permission error. The old file is then unchanged, or written again if only the sync of the folder
+/// failed. If that is not possible either, the new file remains.
 pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileError> {
+    let previous = read(path)?;
+    rename_over(path, content)?;
+    sync_folder(path).inspect_err(|_| drop(previous.map(|previous| rename_over(path, &previous))))
+}
+
+/// Replaces a secret file atomically. It is durable when its folder is synced.
+fn rename_over(path: &Path, content: &SecretString) -> Result<(), SecretFileError> {
     let written = write_temporary(path, content)?;
-    written.persist(path).map_err(|refused| SecretFileError::io("write", path, refused.error))?;
-    sync_folder(path)
+    written.persist(path).map(drop).map_err(|refused| SecretFileError::io("write", path, refused.error))
 }
 
 /// Removes temporary files left by a crash. A young one may be of another server that shares the folder and writes it

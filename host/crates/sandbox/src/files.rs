@@ -75,7 +75,7 @@ pub(super) mod crash {
 /// Atomically writes a file that only this account can read. It is durable when this returns.
 ///
 /// # Errors
-/// The disk failed; the old file is still there.
+/// The disk failed; the old file is there, or the new one if only the sync of the folder failed.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path names no file"))?;
     crash_point();

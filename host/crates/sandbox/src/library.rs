@@ -243,9 +243,10 @@ impl PluginLibrary {
         Ok(installed)
     }
 
-    /// Replaces the active list.
+    /// Replaces the active list. If that fails, the old list is written again: the new file may have its name already.
     fn replace_list(&self, records: &mut PluginList, changed: PluginList) -> io::Result<()> {
-        changed.write(&self.folder.join(LIST_FILE))?;
+        let path = self.folder.join(LIST_FILE);
+        changed.write(&path).inspect_err(|_| drop(records.write(&path)))?;
         *records = changed;
         Ok(())
     }

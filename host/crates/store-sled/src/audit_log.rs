@@ -98,14 +98,15 @@ impl Reader {
     }
 
     /// Returns some of the oldest values, all of whose entries are older than the timestamp, and the summaries that end
-    /// with them, except the value with the number `except`.
-    pub(super) fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
+    /// with them. `reported` is the number of the value with the report of the removal: later values stay. The last value
+    /// of the log must not be removed, because a start requires the acknowledged number of the audit log.
+    pub(super) fn audit_older_than(&self, before: Timestamp, reported: Option<u64>) -> Result<OldAudit, StoreError> {
         let (mut numbers, mut lines, mut passed_over) = (Vec::new(), 0_u64, 0_usize);
         for item in self.database.scan_prefix([keys::AUDIT]) {
             let (key, value) = self.next(item)?;
             let number = number(&key)?;
-            if except == Some(number) {
-                continue;
+            if reported.is_some_and(|reported| number >= reported) {
+                break;
             }
             let entries = record::audit::decode(&value)?;
             if entries.iter().any(|entry| entry.at >= before) {

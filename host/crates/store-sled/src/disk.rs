@@ -100,11 +100,14 @@ pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     let log = File::open(folder.join(DATABASE_FILE))?;
     let synced = rustix::fs::fdatasync(&log);
-    if fs::remove_file(folder.join(CLOSED_FILE)).is_err() {
+    let removed = fs::remove_file(folder.join(CLOSED_FILE));
+    if removed.is_err() {
         // Without success on a system that does not offer it.
         let _ = rustix::fs::fadvise(&log, 0, None, Advice::DontNeed);
     }
     synced?;
+    // If the file remained, the next start would take a failure of this one for a clean stop.
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     let replayed_from = remove_unfinished_snapshots(folder)?;
     read_segments(&log, log.metadata()?.len(), replayed_from)
 }

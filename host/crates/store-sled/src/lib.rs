@@ -452,8 +452,8 @@ impl Store for SledStore {
     }
 
     async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
-        let (before, except) = (removal.before, removal.reported.map(|reported| reported.at));
-        let old = self.read(move |reader| reader.audit_older_than(before, except)).await?;
+        let (before, reported) = (removal.before, removal.reported.map(|reported| reported.at));
+        let old = self.read(move |reader| reader.audit_older_than(before, reported)).await?;
         if old.numbers.is_empty() {
             return Ok(None);
         }

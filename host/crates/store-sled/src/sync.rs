@@ -93,8 +93,10 @@ pub(super) fn check_written(file: &impl AsFd) -> io::Result<()> {
 
 /// Waits for a sync that begins from now on: that of another thread, or one by this function.
 fn sync(file: c_int, sync: impl FnOnce() -> Result<(), c_int>) -> Result<(), c_int> {
-    let file = Arc::clone(locked(&FILES).entry(file).or_default());
+    let mut files = locked(&FILES);
+    let file = Arc::clone(files.entry(file).or_default());
     let mut syncs = locked(&file.syncs);
+    drop(files);
     let required = syncs.begun.saturating_add(1);
     // The failure of a sync that runs may be that of this caller's write.
     let first = syncs.ended.saturating_add(1);
@@ -158,7 +160,8 @@ mod tests {
     /// Waits until that many threads are in `sync` with a file.
     fn until_present(file: c_int, threads: usize) {
         let begun = Instant::now();
-        // Each has a reference to the file, and the list of all files has one.
+        // Each has a reference to the file, and the list of all files has one. A thread that has it locks the syncs
+        // before the list is unlocked.
         while Arc::strong_count(&locked(&FILES)[&file]) <= threads {
             assert!(begun.elapsed() < Duration::from_secs(30), "not all of {threads} threads began");
             std::thread::yield_now();

@@ -137,7 +137,7 @@ impl PluginList {
     /// Writes the file.
     ///
     /// # Errors
-    /// The disk failed; the old file is still there.
+    /// The disk failed; the old file is there, or the new one if only the sync of the folder failed.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &self.to_bytes()?)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::files::crash::observed;
 use crate::testing::guest::now;
 use crate::testing::pack_guest::PackGuest;
-use crate::{PluginHost, PluginHostSettings, PluginLibrary};
+use crate::{LibraryError, PluginHost, PluginHostSettings, PluginLibrary};
 use daftar_domain::manifest::PluginName;
 
 /// The folders of a server: installed plugins and their code.
@@ -138,4 +138,28 @@ fn a_crash_at_any_point_of_a_replacement_leaves_the_old_version_or_the_new_one()
 #[test]
 fn a_crash_at_any_point_of_a_removal_leaves_the_plugin_or_nothing() {
     crashed_everywhere(Some("1.0.0"), None);
+}
+
+#[test]
+fn a_removal_whose_folder_cannot_be_synced_leaves_the_plugin() {
+    let root = tempfile::tempdir().unwrap();
+    let folders = Folders(root.path().join("register"));
+    let library = folders.open();
+    library.install(pack("1.0.0"), now(), &|_| Ok(())).unwrap();
+    let (plugins, elsewhere) = (folders.plugins(), root.path().join("elsewhere"));
+    let mut points = 0;
+    let observer = move || {
+        points += 1;
+        match points {
+            // The new list has its name, and the folder is not synced.
+            5 => fs::rename(&plugins, &elsewhere).unwrap(),
+            6 => fs::rename(&elsewhere, &plugins).unwrap(),
+            _ => {}
+        }
+    };
+    let removed = observed(observer, || library.remove(&PluginName::parse("test").unwrap()));
+    assert!(matches!(removed, Err(LibraryError::Folder(_))), "{removed:?}");
+    assert_eq!(version(&library).as_deref(), Some("1.0.0"));
+    drop(library);
+    assert_eq!(version(&folders.open()).as_deref(), Some("1.0.0"));
 }
