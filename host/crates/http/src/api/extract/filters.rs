@@ -23,8 +23,8 @@ pub const ENVELOPE: [&str; 6] = ["_count", "_offset", "_cursor", "_sort", "_last
 const BELOW: &str = ":below";
 /// Maximum length of a filter's text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
-/// Maximum number of words in a search.
-const WORDS_MAX: usize = 50;
+/// Maximum number of words in a search, of codes, and of conditions on one date or time.
+const CONDITIONS_MAX: usize = 50;
 
 const OPERATORS: [(&str, DateOperator); 6] = [
     ("eq", DateOperator::Equal),
@@ -109,7 +109,7 @@ impl Filters {
                 filters.push(CodeFilter { place: place.clone(), code, reach });
             }
         }
-        Ok(filters)
+        limited("codes", filters)
     }
 
     fn texts(&self, parameters: &Parameters) -> Result<TextConditions, ApiError> {
@@ -145,10 +145,21 @@ pub fn codes(parameters: &Parameters, name: &str) -> Result<Vec<(CodeUri, Reach)
     for (name, reach) in [(name.to_owned(), Reach::Exact), (format!("{name}{BELOW}"), Reach::Below)] {
         for text in parameters.all(&name) {
             let code = CodeUri::parse(text);
-            found.push((code.map_err(|error| Problem::malformed(format!("`{name}`: {}", error.in_url())))?, reach));
+            let code = code.map_err(|error| Problem::malformed(format!("`{name}`: {}", error.in_url())))?;
+            if !found.contains(&(code.clone(), reach)) {
+                found.push((code, reach));
+            }
         }
     }
-    Ok(found)
+    limited("codes", found)
+}
+
+/// The conditions of a search, if they are not too many: each costs time.
+fn limited<T>(of: &str, conditions: Vec<T>) -> Result<Vec<T>, ApiError> {
+    if conditions.len() <= CONDITIONS_MAX {
+        return Ok(conditions);
+    }
+    Err(Problem::malformed(format!("the search has more than {CONDITIONS_MAX} {of}")).into())
 }
 
 /// The identifiers of a filter.
@@ -174,8 +185,8 @@ pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiErro
             return Err(Problem::malformed(format!("`{name}` contains no word to search for")).into());
         }
         all.extend(words);
-        if all.len() > WORDS_MAX {
-            return Err(Problem::malformed(format!("`{name}` contains more than {WORDS_MAX} words")).into());
+        if all.len() > CONDITIONS_MAX {
+            return Err(Problem::malformed(format!("`{name}` contains more than {CONDITIONS_MAX} words")).into());
         }
     }
     // A prefix of another word matches wherever that word does, and sorts directly before it.
@@ -222,7 +233,7 @@ pub fn days(parameters: &Parameters, name: &str) -> Result<Vec<DateCondition>, A
         })?;
         Ok(DateCondition { operator, date })
     });
-    conditions.collect()
+    limited(&format!("conditions on `{name}`"), conditions.collect::<Result<_, ApiError>>()?)
 }
 
 /// The conditions on the time of a record's last write.
@@ -240,7 +251,7 @@ pub fn last_updated(parameters: &Parameters) -> Result<Vec<InstantCondition>, Ap
             .into()
         })
     });
-    conditions.collect()
+    limited("conditions on `_last_updated`", conditions.collect::<Result<_, ApiError>>()?)
 }
 
 fn compared(text: &str) -> (DateOperator, &str) {
@@ -330,8 +341,18 @@ mod tests {
     fn bounds_texts_and_words() {
         assert_eq!(words(&parameters("name=ana+an+bo&name=ana+anab"), "name").unwrap(), ["bo", "anab"]);
         let many = |count: usize| parameters(&format!("name={}", "ab%20".repeat(count)));
-        assert!(words(&many(WORDS_MAX), "name").is_ok());
-        assert!(words(&many(WORDS_MAX + 1), "name").is_err());
+        assert!(words(&many(CONDITIONS_MAX), "name").is_ok());
+        assert!(words(&many(CONDITIONS_MAX + 1), "name").is_err());
+        let codes_of = |count: usize| {
+            let pairs: Vec<String> = (0..count).map(|number| format!("occupation:below=urn:x%23{number}")).collect();
+            codes(&parameters(&pairs.join("&")), "occupation")
+        };
+        assert_eq!(codes_of(CONDITIONS_MAX).unwrap().len(), CONDITIONS_MAX);
+        assert!(codes_of(CONDITIONS_MAX + 1).is_err());
+        let same = parameters(&"occupation=urn:x%23a&".repeat(CONDITIONS_MAX + 1));
+        assert_eq!(codes(&same, "occupation").unwrap().len(), 1, "the same code is one condition");
+        let dates = |count: usize| days(&parameters(&"birth_date=ne2000-01-01&".repeat(count)), "birth_date");
+        assert!(dates(CONDITIONS_MAX).is_ok() && dates(CONDITIONS_MAX + 1).is_err());
         let long = |bytes: usize| parameters(&format!("region={}", "x".repeat(bytes)));
         assert!(phrases(&long(TEXT_BYTES_MAX), "region").is_ok());
         assert!(phrases(&long(TEXT_BYTES_MAX + 1), "region").is_err());
