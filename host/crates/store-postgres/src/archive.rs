@@ -3,6 +3,7 @@
 mod refill;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
@@ -16,7 +17,7 @@ use daftar_store::{StoreError, blocking};
 
 pub use self::refill::PostgresRefill;
 use super::database::Database;
-use super::failure::{Failure, corrupt};
+use super::failure::{Failure, Meaning, corrupt};
 use super::rows::{column, number, signed};
 use super::verify::{PostgresValues, SAVE};
 use super::{PostgresStore, audit_row};
@@ -39,8 +40,13 @@ const IS_NOT_COMPARED: &str = "SELECT (origin.sequence, origin.code_table_parts,
                                = (last.sequence, last.code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256) \
                                FROM daftar.origin AS origin CROSS JOIN daftar.last AS last WHERE NOT origin.is_compared";
 
-/// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning.
-const SETTLE_AUDIT: &str = "BEGIN; LOCK TABLE ONLY daftar.audit IN SHARE MODE";
+/// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning. Entries
+/// of requests wait behind it, for 2 s at most: it does not wait longer for another session, such as an `ANALYZE`.
+const SETTLE_AUDIT: &str = "BEGIN; SET LOCAL lock_timeout = '500ms'; LOCK TABLE ONLY daftar.audit IN SHARE MODE";
+/// Number of attempts, which end before the time limit of the snapshot.
+const SETTLE_ATTEMPTS: u32 = 8;
+/// Pause before the next attempt, in which waiting entries are written.
+const SETTLE_PAUSE: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     /// Begins a transaction that sees the database as it is now. Entries of the audit log that are committed later have
@@ -49,7 +55,16 @@ impl PostgresStore {
         let (link, settled) =
             (self.database.link("daftar (snapshot)").await?, self.database.link("daftar (audit)").await?);
         let begun = async {
-            settled.client.batch_execute(SETTLE_AUDIT).await?;
+            let mut attempt = 1;
+            while let Err(error) = settled.client.batch_execute(SETTLE_AUDIT).await {
+                let failure = Failure::from(error);
+                if failure.meaning != Meaning::Locked || attempt >= SETTLE_ATTEMPTS {
+                    return Err(failure);
+                }
+                attempt += 1;
+                settled.client.batch_execute("ROLLBACK").await?;
+                tokio::time::sleep(SETTLE_PAUSE).await;
+            }
             link.client.batch_execute(BEGIN).await?;
             link.client.batch_execute(SAVE).await?;
             let last = link.client.query_opt(LAST, &[]).await?;

@@ -49,6 +49,27 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
 }
 
 #[tokio::test]
+async fn entries_are_written_while_a_snapshot_waits_for_the_audit_log() {
+    let (_server, _, store) = opened().await;
+    let holder = store.database.link("holder").await.unwrap();
+    // As `ANALYZE` locks it.
+    let lock = "BEGIN; LOCK TABLE ONLY daftar.audit IN SHARE UPDATE EXCLUSIVE MODE";
+    holder.client.batch_execute(lock).await.unwrap();
+    let others = async {
+        let waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'daftar.audit'::regclass \
+                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        until("the snapshot waits", async || !holder.client.query(waits, &[]).await.unwrap().is_empty()).await;
+        for number in 0..3 {
+            store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
+            assert_eq!(store.audit(9).await.unwrap().len(), number + 1);
+        }
+        holder.client.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let (snapshot, ()) = tokio::join!(store.snapshot(), others);
+    assert!(snapshot.is_ok());
+}
+
+#[tokio::test]
 async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
     let server = Server::shared();
     let store = PostgresStore::open(waits_for_locks(&server.create_database())).await.unwrap();
