@@ -24,6 +24,7 @@ use daftar_domain::config::{Config, PluginsConfig, StoreBackend};
 use daftar_domain::error::TaskEnded;
 use daftar_domain::folders;
 use daftar_domain::manifest::PluginName;
+use daftar_http::api::extract::body_memory::BodyMemory;
 use daftar_http::api::lines::Spools;
 use daftar_http::api::openapi::document::ServedDescription;
 use daftar_http::api::router::route_table;
@@ -207,6 +208,7 @@ impl App {
             requests,
             limits,
             transport,
+            body_memory: BodyMemory::default(),
             response_memory,
             token_keys: rings.tokens,
             decision_keys: rings.decisions,

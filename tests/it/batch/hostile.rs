@@ -67,6 +67,9 @@ fn the_envelope_is_read_strictly() {
     drop(send_raw("text/plain", "{}").expect(415));
     drop(send_raw("application/json", "[]").expect(400));
     drop(send_raw("application/json", &format!("{{\"type\": \"{}\"}}", "x".repeat(8 << 20))).expect(413));
+    // Its objects would take a hundred times the memory of their text.
+    let objects = format!("{{\"type\": \"batch\", \"entry\": [{}0]}}", "{\"\":0},".repeat(1_000_000));
+    assert!(send_raw("application/json", &objects).expect(413).detail().contains("objects"));
     drop(client.post("/$batch?atomic=false", &json!({})).expect(400));
     drop(app.anonymous().request("POST", "/api/v2/$batch").json(&json!({})).send().expect(401));
 }
@@ -97,6 +100,31 @@ fn placeholders_lead_somewhere_and_in_no_circle() {
     // A placeholder has no meaning outside a transaction.
     let response = send(&client, "batch", vec![create("2", 2), family("H", &[placeholder(2)])]).expect(200);
     assert_eq!(super::statuses(&response), [201, 422]);
+}
+
+#[test]
+fn many_values_below_long_names_are_read_without_their_places() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:create"]);
+    // The text of all their places would have 14 GB.
+    let deep = |many: Value| (0..27).fold(many, |inner, _| json!({"a".repeat(1_000): inner}));
+    let refused = send(&client, "transaction", vec![entry("POST", "Individual", deep(json!(vec![0; 500_000])))]);
+    assert!(refused.expect(422).text().len() < 10_000);
+    // No more problems are listed than a response has.
+    let unknown = deep(json!(vec![json!({"reference": "urn:uuid:none"}); 100_000]));
+    let refused = send(&client, "transaction", vec![entry("POST", "Individual", unknown)]).expect(422);
+    assert!(refused.text().len() < 400_000, "{}", refused.text().len());
+}
+
+#[test]
+fn the_memory_of_a_body_is_free_again_after_its_response() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:create"]);
+    let body = json!({"x": vec![json!({"": 0}); 300_000]});
+    for number in 0..4 {
+        let request = client.request("POST", "/Individual").header("Idempotency-Key", format!("key-{number}"));
+        assert_eq!(request.json(&body).send().status, 422);
+    }
 }
 
 #[test]

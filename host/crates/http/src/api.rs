@@ -31,6 +31,7 @@ pub mod extract {
     pub mod accept;
     pub mod auth;
     pub mod body;
+    pub mod body_memory;
     pub mod filters;
     pub mod path;
     pub mod query;

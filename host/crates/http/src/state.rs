@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::api::endpoint::RouteTable;
+use crate::api::extract::body_memory::BodyMemory;
 use crate::api::lines::Spools;
 use crate::api::openapi::document::ServedDescription;
 use crate::transport::Transport;
@@ -89,6 +90,8 @@ pub struct StateParts {
     pub limits: Arc<Limits>,
     /// Counters of the listeners, and the limit of concurrent requests.
     pub transport: Arc<Transport>,
+    /// Memory of the bodies of requests.
+    pub body_memory: BodyMemory,
     /// Memory of finished responses that clients have not read yet.
     pub response_memory: Arc<ResponseMemory>,
     /// Keys that sign tokens.

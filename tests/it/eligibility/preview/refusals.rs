@@ -18,6 +18,8 @@ fn an_invalid_body_is_reported_by_its_fields() {
         (json!({"expression": "true", "sample": 1.5}), 422, "sample"),
         (json!({"expression": "true", "filter": []}), 422, "filter"),
         (json!({"expression": "true", "filter": {"name": {"a": 1}}}), 422, "filter"),
+        (json!({"expression": "true", "filter": {"active": vec![true; 501]}}), 422, "at most 500 values"),
+        (json!({"expression": "true", "filter": {"a".repeat(500_000): vec![0; 500]}}), 400, "`aaaa"),
         (json!({"expression": "true", "subject": "household"}), 422, "subject"),
         (json!({"expression": "true", "as_of": "yesterday"}), 422, "as_of"),
         (json!({"expression": "true", "programm": "x"}), 422, "programm"),

@@ -76,6 +76,9 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     check_accept(&parts, app)?;
     let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is missing"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
+    if let Some(info) = parts.extensions.get::<RequestInfo>() {
+        info.reserve_memory(&bytes).await?;
+    }
     let bytes = Bytes::from(bytes);
     let named = NamedRequest { key, digest: digest_of(endpoint, &parts, &bytes), parts: 1 };
     let mut once = app.requests.begin(&ctx, &*app.registry.store, named).await?;

@@ -5,6 +5,7 @@
 //! before entries that refer to them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use axum::http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use super::envelope::{Entry, Kind, PLACEHOLDER};
 use super::inner::{Answered, Caller, Deadline, InnerRouter};
 use super::{ATTEMPTS_MAX, AnswerWriter};
-use crate::api::dto::reader::Problems;
+use crate::api::dto::reader::{Problems, shown};
 use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::idempotency::{DoneBefore, REPLAYED, answer_of};
 use crate::state::AppState;
@@ -28,11 +29,11 @@ use daftar_service::transaction::{CommitError, RollbackReason, Transaction};
 pub(super) async fn run(
     app: &AppState,
     caller: &Caller,
-    entries: Vec<Entry>,
+    mut entries: Vec<Entry>,
     mut once: Option<Once>,
     deadline: &Deadline,
 ) -> ApiResult {
-    let order = order(&entries)?;
+    let order = order(&mut entries)?;
     let mut lock = None;
     for _ in 0..ATTEMPTS_MAX {
         caller.context.trail.begin_again();
@@ -190,10 +191,11 @@ const REFERENCES: [&str; 3] = ["reference", "program", "beneficiary"];
 ///
 /// # Errors
 /// [`AppError::Invalid`] naming undefined placeholders, and entries with circular references.
-pub(super) fn order(entries: &[Entry]) -> Result<Vec<usize>, AppError> {
+pub(super) fn order(entries: &mut [Entry]) -> Result<Vec<usize>, AppError> {
     let mut problems = Problems::default();
+    let placeholders: Vec<Option<Uuid>> = entries.iter().map(|entry| entry.placeholder).collect();
     let needs: Vec<BTreeSet<usize>> =
-        entries.iter().enumerate().map(|(at, entry)| needed_by(at, entry, entries, &mut problems)).collect();
+        entries.iter_mut().enumerate().map(|(at, entry)| needed_by(at, entry, &placeholders, &mut problems)).collect();
     problems.finish(())?;
     let mut order: Vec<usize> = Vec::with_capacity(entries.len());
     let mut waiting: Vec<usize> = (0..entries.len()).collect();
@@ -206,19 +208,24 @@ pub(super) fn order(entries: &[Entry]) -> Result<Vec<usize>, AppError> {
 }
 
 /// Returns the entries that create the records an entry refers to.
-fn needed_by(at: usize, entry: &Entry, entries: &[Entry], problems: &mut Problems) -> BTreeSet<usize> {
+fn needed_by(at: usize, entry: &mut Entry, placeholders: &[Option<Uuid>], problems: &mut Problems) -> BTreeSet<usize> {
     let mut needs = BTreeSet::new();
-    let mut note = |path: &str, text: &mut String| {
+    let mut note = |place: &Place<'_>, text: &mut String| {
         let Some(wanted) = text.strip_prefix(PLACEHOLDER) else { return };
         let uuid = Uuid::try_parse(wanted).ok();
-        let creator = uuid.and_then(|uuid| entries.iter().position(|other| other.placeholder == Some(uuid)));
+        let creator = uuid.and_then(|uuid| placeholders.iter().position(|other| *other == Some(uuid)));
         match creator {
             Some(creator) => drop(needs.insert(creator)),
-            None => problems.add(path, "unknown_placeholder", "no entry of this transaction has that `full_url`"),
+            None if problems.is_full() => {}
+            None => {
+                let message = "no entry of this transaction has that `full_url`";
+                problems.add(format!("entry[{at}].resource.{place}"), "unknown_placeholder", message);
+            }
         }
     };
-    let mut resource = entry.resource.clone().unwrap_or_default();
-    each_reference(&format!("entry[{at}].resource"), &mut resource, &mut note);
+    if let Some(resource) = &mut entry.resource {
+        each_reference(None, resource, &mut note);
+    }
     needs
 }
 
@@ -236,7 +243,7 @@ pub(super) fn fill(
     entries: &[Entry],
     reference_to: &dyn Fn(usize) -> Option<String>,
 ) {
-    each_reference("", resource, &mut |_, text| {
+    each_reference(None, resource, &mut |_, text| {
         let uuid = text.strip_prefix(PLACEHOLDER).and_then(|wanted| Uuid::try_parse(wanted).ok());
         let creator = uuid.and_then(|uuid| entries.iter().position(|other| other.placeholder == Some(uuid)));
         if let Some(reference) = creator.and_then(reference_to) {
@@ -245,23 +252,51 @@ pub(super) fn fill(
     });
 }
 
-/// Visits every reference of a body with its path. The depth of the body was limited when it was read.
-fn each_reference(path: &str, members: &mut Map<String, Value>, see: &mut dyn FnMut(&str, &mut String)) {
-    for (name, value) in members {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        match value {
-            Value::String(text) if REFERENCES.contains(&name.as_str()) => see(&path, text),
-            other => each_within(&path, other, see),
+/// The place of a value in a body. Its text is built for a problem only: a body may have millions of values.
+struct Place<'p> {
+    within: Option<&'p Place<'p>>,
+    step: Step<'p>,
+}
+
+enum Step<'p> {
+    Member(&'p str),
+    Item(usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(within) = self.within {
+            within.fmt(formatter)?;
+        }
+        match self.step {
+            Step::Member(name) if self.within.is_none() => formatter.write_str(&shown(name)),
+            Step::Member(name) => write!(formatter, ".{}", shown(name)),
+            Step::Item(at) => write!(formatter, "[{at}]"),
         }
     }
 }
 
-fn each_within(path: &str, value: &mut Value, see: &mut dyn FnMut(&str, &mut String)) {
+/// Visits every reference of a body with its place. The depth of the body was limited when it was read.
+fn each_reference(
+    within: Option<&Place<'_>>,
+    members: &mut Map<String, Value>,
+    see: &mut dyn FnMut(&Place<'_>, &mut String),
+) {
+    for (name, value) in members {
+        let place = Place { within, step: Step::Member(name) };
+        match value {
+            Value::String(text) if REFERENCES.contains(&name.as_str()) => see(&place, text),
+            other => each_within(&place, other, see),
+        }
+    }
+}
+
+fn each_within(place: &Place<'_>, value: &mut Value, see: &mut dyn FnMut(&Place<'_>, &mut String)) {
     match value {
-        Value::Object(members) => each_reference(path, members, see),
+        Value::Object(members) => each_reference(Some(place), members, see),
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                each_within(&format!("{path}[{at}]"), item, see);
+                each_within(&Place { within: Some(place), step: Step::Item(at) }, item, see);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -310,7 +345,7 @@ mod placeholders_tests {
     }
 
     fn refusal(needs: &[&[usize]]) -> Vec<(String, &'static str)> {
-        match order(&entries(needs)).unwrap_err() {
+        match order(&mut entries(needs)).unwrap_err() {
             AppError::Invalid(problems) => problems.into_iter().map(|problem| (problem.field, problem.code)).collect(),
             other => panic!("{other}"),
         }
@@ -318,9 +353,9 @@ mod placeholders_tests {
 
     #[test]
     fn referenced_entries_come_first_and_others_keep_their_order() {
-        assert_eq!(order(&entries(&[&[], &[], &[]])).unwrap(), [0, 1, 2]);
-        assert_eq!(order(&entries(&[&[2], &[], &[3], &[]])).unwrap(), [1, 3, 2, 0]);
-        assert_eq!(order(&entries(&[&[1, 1, 2], &[], &[1]])).unwrap(), [1, 2, 0]);
+        assert_eq!(order(&mut entries(&[&[], &[], &[]])).unwrap(), [0, 1, 2]);
+        assert_eq!(order(&mut entries(&[&[2], &[], &[3], &[]])).unwrap(), [1, 3, 2, 0]);
+        assert_eq!(order(&mut entries(&[&[1, 1, 2], &[], &[1]])).unwrap(), [1, 2, 0]);
     }
 
     #[test]

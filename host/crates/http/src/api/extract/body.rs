@@ -35,7 +35,11 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
         check_media_type(request.method(), request.headers())?;
+        let info = request.extensions().get::<RequestInfo>().cloned();
         let bytes = read_bounded(request, LIMIT).await?;
+        if let Some(info) = info {
+            info.reserve_memory(&bytes).await?;
+        }
         Ok(Self(parse_object(&bytes)?))
     }
 }

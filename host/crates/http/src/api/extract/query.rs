@@ -13,7 +13,7 @@ use daftar_domain::search::{PAGE_COUNT_MAX, Page};
 use daftar_domain::subject::Subject;
 
 /// Maximum number of parameters in a request.
-const PARAMETERS_MAX: usize = 500;
+pub const PARAMETERS_MAX: usize = 500;
 /// Maximum offset: beyond it a client should use a cursor.
 pub const OFFSET_MAX: u64 = 100_000_000;
 
@@ -72,10 +72,10 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// Parameters from a body; none if there are more than a query may have.
+    /// Parameters from a body, at most [`PARAMETERS_MAX`].
     #[must_use]
-    pub fn of_pairs(pairs: Vec<(String, String)>) -> Option<Self> {
-        (pairs.len() <= PARAMETERS_MAX).then_some(Self(pairs))
+    pub fn of_pairs(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
     }
 
     /// Rejects every unknown parameter.

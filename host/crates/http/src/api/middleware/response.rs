@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument, Span};
 
 use super::audit::{self, AuditContextEnd};
@@ -21,6 +22,7 @@ use super::entrance::{self, Caller, Entrance, too_much_unread};
 use super::shown::fields_shown;
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
+use crate::api::extract::body_memory::BodyMemory;
 use crate::spans::{self, known_method, milliseconds};
 use crate::state::AppState;
 use daftar_auth::limits::RateHeaders;
@@ -58,6 +60,9 @@ pub struct RequestInfo {
     pub caller: Option<Caller>,
     /// Timeouts of its body.
     pub body_times: BodyTimes,
+    /// Memory for its body; none if the body is part of another one.
+    body_memory: Option<BodyMemory>,
+    reserved: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     rate: Arc<Mutex<Option<RateHeaders>>>,
 }
 
@@ -65,7 +70,29 @@ impl RequestInfo {
     /// A request with that id and audit context, arrived at that time.
     #[must_use]
     pub fn new(id: Arc<str>, trail: AuditContext, begun: Duration) -> Self {
-        Self { id, trail, begun, caller: None, body_times: BodyTimes::default(), rate: Arc::default() }
+        Self {
+            id,
+            trail,
+            begun,
+            caller: None,
+            body_times: BodyTimes::default(),
+            body_memory: None,
+            reserved: Arc::default(),
+            rate: Arc::default(),
+        }
+    }
+
+    /// Reserves memory for the JSON body until the response is finished, at the first call.
+    ///
+    /// # Errors
+    /// As [`BodyMemory::reserve`].
+    pub async fn reserve_memory(&self, body: &[u8]) -> Result<(), Problem> {
+        let is_reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if let Some(memory) = self.body_memory.as_ref().filter(|_| !is_reserved) {
+            let reserved = memory.reserve(body, self.body_times.stall).await?;
+            *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = reserved;
+        }
+        Ok(())
     }
 
     /// Sets the state of the bucket that counted this request.
@@ -151,7 +178,8 @@ async fn respond_in_span(
     let trail_end = AuditContextEnd::new(app.clone(), trail.clone(), lines);
     let connections = &app.config.server.connections;
     let body_times = BodyTimes { whole: connections.body_timeout(), stall: connections.body_stall_timeout() };
-    let info = RequestInfo { caller, body_times, ..RequestInfo::new(id, trail, begun) };
+    let body_memory = within.is_none().then(|| app.body_memory.clone());
+    let info = RequestInfo { caller, body_times, body_memory, ..RequestInfo::new(id, trail, begun) };
     let origin = entrance::allowed_origin(app, request.headers());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();

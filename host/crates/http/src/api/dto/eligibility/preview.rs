@@ -12,7 +12,7 @@ use super::{decision, read_expression};
 use crate::api::dto::field::{expression as expression_value, words};
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::Problem;
-use crate::api::extract::query::Parameters;
+use crate::api::extract::query::{PARAMETERS_MAX, Parameters};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{Subject, Verdict};
 use daftar_domain::error::AppError;
@@ -20,6 +20,9 @@ use daftar_domain::manifest::PluginName;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::decision::Sealer;
 use daftar_service::eligibility::preview::{AGE_BANDS, Counts, MovedSubject, Preview, PreviewEvent, SAMPLE_MAX, Shown};
+
+/// No search parameter has a longer name, in characters.
+const NAME_CHARACTERS_MAX: usize = 200;
 
 /// Parsed body of `$preview`.
 #[derive(Debug)]
@@ -74,7 +77,15 @@ fn read_filter(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Par
     match reader.take("filter") {
         None => {}
         Some(Value::Object(filter)) => {
+            let count = filter.values().map(|value| value.as_array().map_or(1, Vec::len)).sum::<usize>();
+            if count > PARAMETERS_MAX {
+                let message = format!("a filter has at most {PARAMETERS_MAX} values, as a query has parameters");
+                problems.add("filter", "too_many", message);
+                return None;
+            }
             for (name, value) in filter {
+                // It is copied for each value, and a longer name is unknown in any case.
+                let name: String = name.chars().take(NAME_CHARACTERS_MAX + 1).collect();
                 let values = match value {
                     Value::Array(values) => values,
                     Value::Null => continue,
@@ -97,11 +108,7 @@ fn read_filter(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Par
             return None;
         }
     }
-    let parameters = Parameters::of_pairs(pairs);
-    if parameters.is_none() {
-        problems.add("filter", "too_many", "a filter has no more parameters than a query");
-    }
-    parameters
+    Some(Parameters::of_pairs(pairs))
 }
 
 fn filter_text(value: &Value) -> Option<String> {
