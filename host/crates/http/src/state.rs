@@ -256,13 +256,24 @@ impl StateParts {
         self.follower.as_ref().is_none_or(|follower| follower.is_current())
     }
 
-    /// As [`Self::be_current`], also with a working change feed: before issuing a token or changing the set-up.
+    /// As [`Self::be_current`], also with a working change feed: before changing the set-up.
     ///
     /// # Errors
     /// If the store does not respond.
     pub async fn be_current_for_sure(&self) -> Result<(), AppError> {
         match &self.follower {
             Some(follower) => follower.compare().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Refreshes clients from the store, before issuing a token.
+    ///
+    /// # Errors
+    /// If the store does not respond.
+    pub async fn refresh_clients(&self) -> Result<(), AppError> {
+        match &self.follower {
+            Some(follower) => follower.compare_clients().await,
             None => Ok(()),
         }
     }

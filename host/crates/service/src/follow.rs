@@ -315,7 +315,11 @@ impl Follower {
         self.compare_deployment().await
     }
 
-    async fn compare_clients(&self) -> Result<(), AppError> {
+    /// Makes sure that clients in memory are current. Does not wait for a change of settings or plugins.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn compare_clients(&self) -> Result<(), AppError> {
         let now = self.generation().await?;
         if Seen::from(now).clients == self.seen().clients {
             self.compared_up_to.store(now.changes(), Ordering::Release);
@@ -407,7 +411,7 @@ impl Follower {
     pub async fn refresh_clients(&self) -> Result<(), AppError> {
         let Some(mut looked) = next_look(&self.clients_refreshed).await else { return Ok(()) };
         let began = Instant::now();
-        self.compare().await?;
+        self.compare_clients().await?;
         *looked = Some(began);
         Ok(())
     }

@@ -148,9 +148,10 @@ impl Transaction {
         let (base, lock) = (Arc::clone(self.staged.base()), self.lock.take());
         let changing = self.registry.vocabularies.changing();
         let requires_lock = lock.is_none() && write.new_codes().next().is_some();
-        let is_locked = lock.is_some() || requires_lock;
+        // A request whose time ends while it waits here writes nothing.
+        let lock = if requires_lock { Some(changing.lock_owned().await) } else { lock };
+        let is_locked = lock.is_some();
         let committing = async move {
-            let lock = if requires_lock { Some(changing.lock_owned().await) } else { lock };
             let committed = match request {
                 Some(request) => base.commit_once(write, request).await,
                 None => base.commit(write).await,
@@ -315,6 +316,22 @@ mod tests {
         let committed = overtaken.commit(&ctx).await;
         assert!(matches!(committed, Err(CommitError::Overtaken(None))), "{committed:?}");
         assert!(registry.vocabularies.changing().try_lock().is_ok());
+        assert_eq!(stored_codes(&registry).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_dropped_while_it_waits_for_the_numbers_writes_nothing() {
+        let (ctx, registry) = opened();
+        let lock = registry.vocabularies.changing().lock_owned().await;
+        let mut transaction = Transaction::begin(&registry, None);
+        register(&transaction, "urn:open#a", 0).await;
+        tokio::select! {
+            biased;
+            _ = transaction.commit(&ctx) => panic!("another operation assigns numbers"),
+            () = std::future::ready(()) => {}
+        }
+        drop(lock);
+        let _lock = registry.vocabularies.changing().lock_owned().await;
         assert_eq!(stored_codes(&registry).await, [""; 0]);
     }
 

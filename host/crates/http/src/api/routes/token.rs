@@ -54,7 +54,7 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     };
     // No token for a client that another process disabled, nor for a secret that it replaced.
     let issuer = app.token_issuer();
-    let issued = issuer.issue_refreshed(&request, &*app.clock, || app.be_current_for_sure()).await;
+    let issued = issuer.issue_refreshed(&request, &*app.clock, || app.refresh_clients()).await;
     let issued = match issued {
         Ok(issued) => issued,
         Err(error) => return unavailable(error, "clients cannot be read, so no token is issued"),
