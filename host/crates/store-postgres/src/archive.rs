@@ -40,8 +40,9 @@ const IS_NOT_COMPARED: &str = "SELECT (origin.sequence, origin.code_table_parts,
                                = (last.sequence, last.code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256) \
                                FROM daftar.origin AS origin CROSS JOIN daftar.last AS last WHERE NOT origin.is_compared";
 
-/// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning. Entries
-/// of requests wait behind it, for 2 s at most: it does not wait longer for another session, such as an `ANALYZE`.
+/// Waits for transactions that have numbered audit entries and are not committed, and keeps others from beginning. Audit
+/// entries of requests wait behind it, for 2 s at most: an attempt waits for another session, such as an `ANALYZE`, for
+/// less.
 const SETTLE_AUDIT: &str = "BEGIN; SET LOCAL lock_timeout = '500ms'; LOCK TABLE ONLY daftar.audit IN SHARE MODE";
 /// Number of attempts, which end before the time limit of the snapshot.
 const SETTLE_ATTEMPTS: u32 = 8;

@@ -1,7 +1,7 @@
 //! The memory of JSON bodies: a limit for one body, and one for the bodies of all requests together.
 //!
 //! The value of a body takes more memory than its text, at most a hundred times as much: `{"":0}` has 6 bytes, and its
-//! object more than 600. The memory is estimated before a body is read, and reserved until its response is finished.
+//! object more than 600. The memory is estimated before a body is parsed, and reserved until its response is finished.
 //! Most bodies are small and are not counted.
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ const BODY_KIB_MAX: u32 = 256 << 10;
 const KIB_MAX: u32 = 512 << 10;
 /// A body is counted if its value takes at least so many bytes.
 const COUNTED_FROM: u64 = 256 << 10;
-/// What a value takes for each character of its text, in bytes, with half-filled nodes of objects and with the least
-/// allocation of a list and of a text: an object, a list, a member, half a text, and an item.
+/// The memory for each `{`, `[`, `:`, `"` and `,` of a body, in bytes, where the nodes of an object are half full, and a
+/// list and a text have the least allocation.
 const OBJECT_BYTES: u64 = 560;
 const LIST_BYTES: u64 = 160;
 const MEMBER_BYTES: u64 = 110;
@@ -39,7 +39,7 @@ impl BodyMemory {
     /// Reserves the memory of a body; none for a small one. Bodies wait for memory in order of arrival.
     ///
     /// # Errors
-    /// 413 for a body that no limit would suffice for, 503 if there is not enough memory within `wait_max`.
+    /// 413 for a body above the limit of one body, 503 if there is not enough memory within `wait_max`.
     pub async fn reserve(&self, body: &[u8], wait_max: Duration) -> Result<Option<OwnedSemaphorePermit>, Problem> {
         let bytes = estimated(body);
         if bytes < COUNTED_FROM {
