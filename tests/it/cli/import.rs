@@ -3,6 +3,7 @@
 mod interrupted;
 mod kill;
 mod openspp;
+mod relationships;
 mod table;
 
 use std::path::{Path, PathBuf};

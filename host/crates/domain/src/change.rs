@@ -12,6 +12,7 @@ use super::photo::PhotoReference;
 use super::program::{Program, ProgramDetails};
 use super::program_membership::{ProgramMembership, ProgramMembershipDetails};
 use super::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
+use super::schema::Tag;
 use super::value::{Value, Values};
 
 /// The sequence number of a committed transaction, counted from 1.
@@ -74,6 +75,11 @@ impl ChangedRecord {
     #[must_use]
     pub fn values(&self) -> &Values {
         of_any!(self, record => &record.details.values)
+    }
+
+    /// Sets or removes a field of the schema. The caller ensures its shape.
+    pub fn put(&mut self, tag: Tag, value: Option<Value>) {
+        of_any!(self, record => Arc::make_mut(record).details.values.put(tag, value));
     }
 
     /// Returns the fields added by modules.

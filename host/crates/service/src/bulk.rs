@@ -54,12 +54,25 @@ pub enum OnExisting {
     Update,
     /// The listed members are added to the group; existing members stay; only for groups.
     AddMembers,
+    /// The listed relationships are added to the record; existing ones stay; only for records that exist.
+    AddRelationships,
 }
 
 impl OnExisting {
-    /// The names in requests and commands; each line requests `add-members` for itself.
+    /// The names in requests and commands. Lines request the other ones ([`OnExisting::of_lines`]).
     pub const NAMES: [(&'static str, Self); 3] =
         [("reject", Self::Reject), ("skip", Self::Skip), ("update", Self::Update)];
+
+    /// Those that a line may request for its record.
+    #[must_use]
+    pub fn of_lines(kind: RecordKind) -> Vec<Self> {
+        let own: &[Self] = match kind {
+            RecordKind::Individual => &[Self::AddRelationships],
+            RecordKind::Group => &[Self::AddMembers, Self::AddRelationships],
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => &[],
+        };
+        Self::NAMES.iter().map(|(_, known)| known).chain(own).copied().collect()
+    }
 
     /// The name.
     #[must_use]
@@ -69,6 +82,7 @@ impl OnExisting {
             Self::Skip => "skip",
             Self::Update => "update",
             Self::AddMembers => "add-members",
+            Self::AddRelationships => "add-relationships",
         }
     }
 }

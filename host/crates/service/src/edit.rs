@@ -22,6 +22,7 @@ use daftar_domain::change::Details;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, EditionNumber};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::extension::Extension;
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::MEMBER;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
@@ -54,6 +55,9 @@ impl<T> From<Fields<T, CodeUri, IdentifierKey>> for Draft<T> {
 pub trait Editable: RecordType + Clone + 'static {
     /// A record as displayed to a client.
     type View: Send + Sync;
+
+    /// Its relationships to records of its kind.
+    const RELATIONSHIP: Key<List<Part>>;
 
     /// A record with those fields, as the base of a change that writes them; not displayed to a client.
     fn present(
@@ -288,6 +292,87 @@ where
     write::<T>(ctx, registry, (&before, details, fields), (photo, stored), entry).await
 }
 
+/// Adds the relationships of a draft that a record does not have yet, and nothing else of it. Returns false if the
+/// record has all of them.
+///
+/// # Errors
+/// As [`change`].
+pub(crate) async fn add_relationships<T: Editable>(
+    ctx: &OpContext,
+    registry: &Registry,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    draft: &Fields<T, CodeUri, IdentifierKey>,
+) -> Result<bool, AppError>
+where
+    Fields<T>: Details + Into<RecordDetails>,
+{
+    let attempt = || add_relationships_once::<T>(ctx, registry, (key, condition), draft);
+    let refusal =
+        || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![records::reference(T::KIND, key)]);
+    records::changed(ctx, registry, condition, refusal, attempt).await
+}
+
+async fn add_relationships_once<T: Editable>(
+    ctx: &OpContext,
+    registry: &Registry,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    draft: &Fields<T, CodeUri, IdentifierKey>,
+) -> Result<bool, AppError>
+where
+    Fields<T>: Details + Into<RecordDetails>,
+{
+    let Seen { record: before, fields } = visibility::find_record::<Fields<T>>(ctx, registry, key).await?;
+    let spoken = UpdateMode::Merge(written::named(T::KIND.resource(), ["relationship"]));
+    written::of_change(ctx, T::KIND.resource(), &fields, &spoken)?;
+    records::check_version(condition, before.meta.version)?;
+    let tag = T::RELATIONSHIP.tag();
+    let mut listed = Values::default();
+    listed.put(tag, draft.value(tag).cloned());
+    let draft = Fields::<T, CodeUri, IdentifierKey>::new(Vec::new(), listed, Extension::default());
+    let consulted =
+        open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let generation = Arc::clone(&consulted.generation);
+    let found = Found::of(ctx, registry, &Shown::default(), &draft).await?;
+    let held = Held::of::<T>(&before.details);
+    let mut problems = Vec::new();
+    let listed = resolve(&generation, &held, Some((&found, Some(before.id))), draft, &mut problems);
+    AppError::check(&mut problems)?;
+    let (listed, stored) = consulted.finalise(ctx, registry, listed).await?;
+    let present = list_items(&before.details, tag);
+    let new = list_items(&listed, tag).iter().filter(|item| !present.contains(item));
+    let all: Vec<Value> = present.iter().chain(new).cloned().collect();
+    if all.len() == present.len() {
+        return Ok(false);
+    }
+    check_items_max::<T>(tag, all.len(), &mut problems);
+    let mut details = before.details.clone();
+    details.put(tag, Some(Value::List(all)));
+    check_relationships(&details, (T::KIND, T::RELATIONSHIP), &Hidden::default(), &mut problems);
+    for problem in &mut problems {
+        // Positions in the record are not those of the draft.
+        "relationship".clone_into(&mut problem.field);
+    }
+    AppError::check(&mut problems)?;
+    let targets = records::references(T::KIND, &details.identifiers);
+    let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
+    write::<T>(ctx, registry, (&before, details, fields), (None, stored), entry).await?;
+    Ok(true)
+}
+
+fn list_items<T: RecordType>(details: &Fields<T>, tag: Tag) -> &[Value] {
+    if let Some(Value::List(items)) = details.value(tag) { items } else { &[] }
+}
+
+/// Adds a problem if a list has more items than its field may have.
+fn check_items_max<T: RecordType>(tag: Tag, count: usize, problems: &mut Vec<FieldProblem>) {
+    if let Some(Field { name, kind: Kind::List { items_max, .. }, .. }) = schema::row(Fields::<T>::schema(), tag)
+        && count > *items_max
+    {
+        let message = format!("`{name}` has at most {items_max} items, those that have ended included");
+        problems.push(FieldProblem::new(*name, "too_many", message));
+    }
+}
+
 /// Writes the new content of a record if the record is unchanged since it was read, with a new photo and the numbers
 /// assigned to its codes. Returns those fields of the record.
 pub(crate) async fn write<T: Editable>(
@@ -434,14 +519,8 @@ impl Hidden {
             };
             let wanted = if let Some(Value::List(wanted)) = now.take(tag) { wanted } else { Vec::new() };
             let merged = self.merged(items, wanted);
-            if T::KIND == RecordKind::Group
-                && tag == MEMBER.tag()
-                && let Some(Field { name, kind: Kind::List { items_max, .. }, .. }) =
-                    schema::row(Fields::<T>::schema(), tag)
-                && merged.len() > *items_max
-            {
-                let message = format!("`{name}` has at most {items_max} items, those that have ended included");
-                problems.push(FieldProblem::new(*name, "too_many", message));
+            if T::KIND == RecordKind::Group && tag == MEMBER.tag() {
+                check_items_max::<T>(tag, merged.len(), problems);
             }
             now.put(tag, Some(Value::List(merged)));
         }

@@ -24,7 +24,7 @@ use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::{KindCondition, MemberCondition, SubjectQuery};
-use daftar_domain::value::Reference;
+use daftar_domain::value::{Key, List, Part, Reference};
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// A group as a request contains it.
@@ -102,6 +102,8 @@ pub async fn read(
 
 impl Editable for GroupRecord {
     type View = GroupView;
+
+    const RELATIONSHIP: Key<List<Part>> = RELATIONSHIP;
 
     async fn present(
         ctx: &OpContext,

@@ -24,7 +24,7 @@ use daftar_domain::individual::{Individual, IndividualDetails, IndividualRecord,
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::{CodedPlace, KindCondition, Page, PlaceCondition, Sorting, SubjectQuery};
-use daftar_domain::value::Reference;
+use daftar_domain::value::{Key, List, Part, Reference};
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
@@ -86,6 +86,8 @@ pub fn reference(key: &IdentifierKey) -> String {
 
 impl Editable for IndividualRecord {
     type View = IndividualView;
+
+    const RELATIONSHIP: Key<List<Part>> = RELATIONSHIP;
 
     async fn present(
         ctx: &OpContext,

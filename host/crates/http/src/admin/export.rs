@@ -9,9 +9,11 @@ use futures_util::stream;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use postcard::{take_from_bytes, to_stdvec};
+use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::import::stopped_by;
+use crate::admin::import_lines::RELATIONSHIP;
 use crate::admin::resource::Administrator;
 use crate::api::dto::record::{self, Computed, RecordBody, ShownCode, ShownRecord, Shows};
 use crate::api::error::{ApiResult, Problem};
@@ -31,9 +33,11 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::group::MEMBER;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::value::Reference;
-use daftar_service::bulk::export::{self, ExportRequest, Exported};
+use daftar_service::bulk::OnExisting;
+use daftar_service::bulk::export::{self, ExportPart, ExportRequest, Exported};
 use daftar_service::codes::{CodeView, LanguagePreference};
 use daftar_service::individual;
+use daftar_service::written::named;
 
 /// Parameters of an export, in addition to the filters of a search of individuals.
 const OWN: [&str; 7] = ["type", "cursor", "codes", "meta", "photos", "keys", "language"];
@@ -53,6 +57,17 @@ struct ExportParameters {
     /// The individuals that a filter matches.
     chosen: Option<Arc<[RecordId]>>,
     cursor: ExportCursor,
+}
+
+impl ExportParameters {
+    /// The part of each record that the next lines contain. Lines that no import accepts contain complete records.
+    fn part(&self) -> ExportPart {
+        match (self.cursor.is_later, self.codes) {
+            (true, _) => ExportPart::LaterRelationships,
+            (false, Codes::Uri) if !self.with_keys => ExportPart::WithoutLater,
+            (false, Codes::Uri | Codes::Object) => ExportPart::Whole,
+        }
+    }
 }
 
 /// Sends the current records, one a line, to a limited number of clients concurrently. Regularly, and at the end, a
@@ -110,6 +125,8 @@ async fn requested(Administrator { ctx, app }: &Administrator, parameters: &Para
         at: ctx.now,
         kind: kinds.first().copied().unwrap_or(RecordKind::Individual),
         after: RecordId(0),
+        has_later: false,
+        is_later: false,
     };
     Ok(ExportParameters {
         cursor: match parameters.one("cursor")? {
@@ -148,10 +165,14 @@ impl Sending {
     }
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
-        let ExportCursor { at, kind, after } = self.requested.cursor;
-        let wanted = ExportRequest { chosen: self.requested.chosen.as_deref(), photos: self.requested.with_photos };
+        let cursor @ ExportCursor { at, kind, after, .. } = self.requested.cursor;
+        let part = self.requested.part();
+        let has_photos = self.requested.with_photos && part != ExportPart::LaterRelationships;
+        let wanted = ExportRequest { chosen: self.requested.chosen.as_deref(), photos: has_photos, part };
         let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
-        let count = page.records.len() as u64;
+        // A record is counted with its first part.
+        let count = if cursor.is_later { 0 } else { page.records.len() as u64 };
+        let has_later = cursor.has_later || page.has_later;
         let (requested, app, today) = (self.requested.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published in the meantime has its name.
@@ -160,17 +181,25 @@ impl Sending {
             for exported in &page.records {
                 let (codes, with_keys) = (requested.codes, requested.with_keys);
                 let shows = ExportedNames { view: &view, exported, codes, with_keys, today };
-                write_record(&shows, requested.with_meta, &mut out)?;
+                if part == ExportPart::LaterRelationships {
+                    write_relationships(&shows, &mut out)?;
+                } else {
+                    write_record(&shows, requested.with_meta, &mut out)?;
+                }
             }
             Ok::<_, AppError>((out, page.last))
         });
         let (mut out, last) = written.await.map_err(AppError::of_task)??;
         self.sent = self.sent.saturating_add(count);
         let next = match last {
-            Some(last) => Some(ExportCursor { at, kind, after: last }),
+            Some(last) => Some(ExportCursor { after: last, has_later, ..cursor }),
+            None if has_later && !cursor.is_later => {
+                Some(ExportCursor { after: RecordId(0), is_later: true, ..cursor })
+            }
             None => {
                 let kinds = self.requested.kinds.iter().skip_while(|other| **other != kind).skip(1);
-                kinds.copied().next().map(|kind| ExportCursor { at, kind, after: RecordId(0) })
+                let (after, has_later, is_later) = (RecordId(0), false, false);
+                kinds.copied().next().map(|kind| ExportCursor { at, kind, after, has_later, is_later })
             }
         };
         let progress = match next {
@@ -228,8 +257,36 @@ fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -
         }
     };
     let body = if with_meta { body } else { body.without_meta() };
-    let body = body.with_key(shows.with_keys.then(|| shows.exported.record.place().1));
-    serde_json::to_writer(&mut *out, &body).map_err(|error| AppError::Internal(error.into()))?;
+    write_body(&body.with_key(shows.with_keys.then(|| shows.exported.record.place().1)), out)
+}
+
+/// A line that adds relationships to a record of an earlier line.
+#[derive(Serialize)]
+struct Addition<'a> {
+    #[serde(flatten)]
+    record: RecordBody<'a>,
+    #[serde(rename = "$on_existing")]
+    on_existing: &'static str,
+}
+
+/// Writes a line that adds the relationships of a record.
+///
+/// # Errors
+/// As [`write_record`].
+fn write_relationships(shows: &ExportedNames<'_>, out: &mut Vec<u8>) -> Result<(), AppError> {
+    let fields = named(shows.exported.record.place().0.resource(), [RELATIONSHIP]);
+    let record = match &shows.exported.record {
+        ChangedRecord::Individual(person) => RecordBody::new(person, &fields, shows),
+        ChangedRecord::Group(group) => RecordBody::new(group, &fields, shows),
+        // They have no relationships.
+        ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => return Ok(()),
+    };
+    let on_existing = OnExisting::AddRelationships.name();
+    write_body(&Addition { record: record.without_meta(), on_existing }, out)
+}
+
+fn write_body(body: &impl Serialize, out: &mut Vec<u8>) -> Result<(), AppError> {
+    serde_json::to_writer(&mut *out, body).map_err(|error| AppError::Internal(error.into()))?;
     out.push(b'\n');
     Ok(())
 }
@@ -263,7 +320,7 @@ impl Shows for ExportedNames<'_> {
 }
 
 /// Purpose of the sealed cursors. It names their format: a cursor of another format is rejected.
-const PURPOSE: &[u8] = b"export cursor 1";
+const PURPOSE: &[u8] = b"export cursor 2";
 
 /// A position in an export, sealed before it is sent: keys of records are sent only in an export that requests them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,6 +331,10 @@ pub struct ExportCursor {
     pub kind: RecordKind,
     /// Its key.
     pub after: RecordId,
+    /// True if relationships of records up to it are sent after the records of the kind.
+    pub has_later: bool,
+    /// True if the records of the kind were sent, and these relationships follow.
+    pub is_later: bool,
 }
 
 impl ExportCursor {
@@ -282,7 +343,8 @@ impl ExportCursor {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
-        let message = to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after));
+        let message =
+            to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after, self.has_later, self.is_later));
         let message = message.map_err(|error| AppError::Internal(error.into()))?;
         seal.seal(PURPOSE, &message).map_err(|error| AppError::Internal(error.into()))
     }
@@ -294,11 +356,13 @@ impl ExportCursor {
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
             let message = seal.open(PURPOSE, text)?;
-            let ((kind, at, after), rest): ((usize, i64, RecordId), _) = take_from_bytes(&message).ok()?;
+            let (read, rest): ((usize, i64, RecordId, bool, bool), _) = take_from_bytes(&message).ok()?;
+            let (kind, at, after, has_later, is_later) = read;
             if !rest.is_empty() {
                 return None;
             }
-            Some(Self { at: Timestamp::from_millisecond(at).ok()?, kind: *RecordKind::ALL.get(kind)?, after })
+            let (at, kind) = (Timestamp::from_millisecond(at).ok()?, *RecordKind::ALL.get(kind)?);
+            Some(Self { at, kind, after, has_later, is_later })
         };
         let detail = "`cursor` was not issued by an export of this register; omit it to start from the beginning";
         read().ok_or_else(|| AppError::InvalidCursor(detail))

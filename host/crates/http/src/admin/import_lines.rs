@@ -139,6 +139,10 @@ where
 
 /// Member by which a line sets the action for its existing record.
 const ON_EXISTING: &str = "$on_existing";
+/// Member with the relationships of an individual or a group.
+pub const RELATIONSHIP: &str = "relationship";
+/// Members of a line that adds relationships.
+const ADDITION: [&str; 5] = ["type", "resourceType", "identifier", RELATIONSHIP, "meta"];
 
 /// Dependencies of reading a line.
 pub struct Reading<'r> {
@@ -197,6 +201,9 @@ fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<Bulk
     };
     let condition = condition(&members)?;
     let mut problems = Problems::default();
+    if on_existing == OnExisting::AddRelationships {
+        check_addition(&members, &mut problems);
+    }
     let record = match kind {
         RecordKind::Individual => {
             BulkRecord::Individual(Box::new(read_individual(members, reading.fields, &mut problems)))
@@ -226,13 +233,23 @@ fn kind_of(members: &Map<String, Value>) -> Result<RecordKind, AppError> {
 }
 
 fn on_existing(kind: RecordKind, value: &Value) -> Result<OnExisting, AppError> {
-    let add_members = (OnExisting::AddMembers.name(), OnExisting::AddMembers);
-    let words = OnExisting::NAMES.into_iter().chain((kind == RecordKind::Group).then_some(add_members));
-    let words: Vec<_> = words.collect();
-    let found = words.iter().find(|(name, _)| value.as_str() == Some(*name));
-    found.map(|(_, word)| *word).ok_or_else(|| {
-        AppError::invalid(ON_EXISTING, "unknown_value", known_values(words.iter().map(|(name, _)| *name)))
+    let known = OnExisting::of_lines(kind);
+    let found = known.iter().find(|known| value.as_str() == Some(known.name()));
+    found.copied().ok_or_else(|| {
+        AppError::invalid(ON_EXISTING, "unknown_value", known_values(known.iter().map(|known| known.name())))
     })
+}
+
+/// Checks the members of a line that adds relationships: other fields of the record stay unchanged, so that a value for
+/// one of them would be lost.
+fn check_addition(members: &Map<String, Value>, problems: &mut Problems) {
+    if members.get(RELATIONSHIP).is_none_or(Value::is_null) {
+        problems.add(RELATIONSHIP, "required", "a line with `add-relationships` lists the relationships to add");
+    }
+    for name in members.keys().filter(|name| !ADDITION.contains(&name.as_str())) {
+        let message = "a line with `add-relationships` has `identifier` and `relationship` alone";
+        problems.add(name, "unknown_field", message);
+    }
 }
 
 /// Reads the version that a line replaces; an exported record contains it when it is exported with its `meta`.

@@ -13,7 +13,8 @@ use crate::{photo, records};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_domain::value::Reference;
+use daftar_domain::value::{Reference, Value};
+use daftar_domain::{group, individual};
 
 /// Maximum number of concurrent exports.
 pub const EXPORTS_MAX: usize = 8;
@@ -24,6 +25,20 @@ pub const PAGE_RECORDS: usize = 500;
 /// Maximum size of the photos of a page, which ends with the record that reaches it: a page stays in memory while its
 /// reader consumes no data, and there may be many readers.
 const PAGE_PHOTO_BYTES: usize = 1 << 20;
+
+/// The part of each record that an export sends.
+///
+/// An import resolves the references of a line to records of earlier lines. A record whose relationships lead to
+/// records that were created later is therefore sent in two parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportPart {
+    /// The complete record.
+    Whole,
+    /// The record without the relationships from the first one that leads to a later record on.
+    WithoutLater,
+    /// Those relationships, of the records that have some.
+    LaterRelationships,
+}
 
 /// A record with the data required to write its body.
 pub struct Exported {
@@ -41,6 +56,8 @@ pub struct ExportedPage {
     pub records: Vec<Exported>,
     /// The key of the last record that was checked; none at the end of the kind.
     pub last: Option<RecordId>,
+    /// True if relationships of the records are sent later.
+    pub has_later: bool,
 }
 
 /// Requested parts of the records.
@@ -50,6 +67,8 @@ pub struct ExportRequest<'a> {
     pub chosen: Option<&'a [RecordId]>,
     /// True if the bytes of their photos are read.
     pub photos: bool,
+    /// The part of each record.
+    pub part: ExportPart,
 }
 
 /// The records of a kind after a key.
@@ -73,9 +92,15 @@ pub async fn page(
     let mut last = None;
     let mut exported = Vec::with_capacity(found.len());
     let mut photo_bytes = 0_usize;
+    let mut has_later = false;
     for record in found {
         last = Some(record.place().1);
-        if let Some(record) = as_of(registry, record, at).await? {
+        if let Some(mut record) = as_of(registry, record, at).await? {
+            let is_split = wanted.part != ExportPart::Whole && split(&mut record, wanted.part);
+            has_later |= is_split;
+            if wanted.part == ExportPart::LaterRelationships && !is_split {
+                continue;
+            }
             let photo = match record.photo().filter(|_| wanted.photos) {
                 Some(reference) => Some(photo::fetch(registry, reference).await?),
                 None => None,
@@ -91,7 +116,25 @@ pub async fn page(
             break;
         }
     }
-    Ok(ExportedPage { records: exported, last })
+    Ok(ExportedPage { records: exported, last, has_later })
+}
+
+/// Limits the relationships of a record to those of a part. Returns false if none leads to a later record.
+fn split(record: &mut ChangedRecord, part: ExportPart) -> bool {
+    let (kind, id, _) = record.place();
+    let tag = match kind {
+        RecordKind::Individual => individual::RELATIONSHIP.tag(),
+        RecordKind::Group => group::RELATIONSHIP.tag(),
+        RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return false,
+    };
+    let Some(Value::List(relationships)) = record.values().value(tag) else { return false };
+    let leads_to_later = |one: &Value| one.references().into_iter().any(|other| other.kind == kind && other.id > id);
+    let Some(first) = relationships.iter().position(leads_to_later) else { return false };
+    let (before, later) = relationships.split_at(first);
+    let chosen = if part == ExportPart::LaterRelationships { later } else { before };
+    let chosen = (!chosen.is_empty()).then(|| Value::List(chosen.to_vec()));
+    record.put(tag, chosen);
+    true
 }
 
 /// A record at a point in time; none if it was created later.

@@ -7,6 +7,7 @@ use super::run::LineResult;
 use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK, Work};
 use crate::client::spawn_uncancellable;
 use crate::consent::{self, ConsentDraft};
+use crate::edit::Editable;
 use crate::group::members::{MemberChange, change_member};
 use crate::group::{GroupDraft, GroupView};
 use crate::individual::IndividualView;
@@ -14,6 +15,8 @@ use crate::program_membership::{self, MembershipAddress, MembershipDraft, Member
 use crate::written::UpdateMode;
 use crate::{edit, identifiers, program, records};
 use daftar_domain::calendar::utc_day;
+use daftar_domain::change::Details;
+use daftar_domain::code::CodeUri;
 use daftar_domain::consent::ConsentDetails;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -23,9 +26,10 @@ use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASON};
-use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::record::{Fields, RecordId, RecordKind, VersionCondition};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::Values;
+use daftar_store::RecordDetails;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
@@ -91,9 +95,14 @@ impl Importer {
         let BulkLine { record, condition, on_existing } = read;
         let existing = match on_existing {
             OnExisting::Reject => None,
-            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
+            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers | OnExisting::AddRelationships => {
+                self.existing(&record).await?
+            }
         };
         let Some(existing) = existing else {
+            if on_existing == OnExisting::AddRelationships {
+                return Err(AppError::NotFound(record.kind()));
+            }
             let ctx = self.context(line, STATUS_CREATED);
             let made = self.create(&ctx, record).await.map(|()| Done::Created);
             return self.ended(&ctx, dry_run(made, Done::Created)).await;
@@ -108,6 +117,12 @@ impl Importer {
         let ctx = self.context(line, STATUS_OK);
         let done = match (record, on_existing) {
             (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
+            (BulkRecord::Individual(draft), OnExisting::AddRelationships) => {
+                self.add_relationships::<IndividualRecord>(&ctx, existing, &draft.details, &condition).await
+            }
+            (BulkRecord::Group(draft), OnExisting::AddRelationships) => {
+                self.add_relationships::<GroupRecord>(&ctx, existing, &draft.details, &condition).await
+            }
             (record, _) => self.update(&ctx, existing, record, &condition).await,
         };
         self.ended(&ctx, dry_run(done, Done::Updated)).await
@@ -278,6 +293,22 @@ impl Importer {
         }
         let message = "a consent changes by being withdrawn alone: give another consent, or leave the line out";
         Err(AppError::invalid("consent_id", "immutable", message))
+    }
+
+    /// Adds the relationships that the record does not have already.
+    async fn add_relationships<T: Editable>(
+        &self,
+        ctx: &OpContext,
+        existing: RecordId,
+        draft: &Fields<T, CodeUri, IdentifierKey>,
+        condition: &VersionCondition,
+    ) -> LineResult
+    where
+        Fields<T>: Details + Into<RecordDetails>,
+    {
+        let key = self.address(T::KIND, existing, &draft.identifiers).await?;
+        let has_changed = edit::add_relationships(ctx, &self.registry, (&key, condition), draft).await?;
+        Ok(if has_changed { Done::Updated } else { Done::Skipped })
     }
 
     /// Adds the individuals that are not members already.
