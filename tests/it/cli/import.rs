@@ -296,6 +296,17 @@ fn lines_of_any_size_and_depth_are_refused_one_by_one() {
 }
 
 #[test]
+fn a_line_of_very_many_objects_is_rejected_alone() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("objects.ndjson");
+    let objects = format!("{{\"type\":\"Individual\",\"x\":[{}0]}}", "{\"\":0},".repeat(500_000));
+    std::fs::write(&file, format!("{objects}\n{}\n", individual("1", json!({})))).unwrap();
+    let finished = import(app.data_dir(), &file, &[]);
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [2, 1, 0, 0, 1]), "{finished:?}");
+    assert_eq!(rejects(&file)[0].1[0].1, "line_too_long");
+}
+
+#[test]
 fn the_import_of_the_admin_api_names_missing_parameters() {
     let app = TestApp::start();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();

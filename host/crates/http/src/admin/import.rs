@@ -149,8 +149,12 @@ fn prepared(
     let prepare = move |batch: Result<Vec<RawLine>, AppError>| {
         let (app, preparer) = (app.clone(), preparer.at(app.clock.now()));
         async move {
-            let batch = batch?;
+            let mut batch = batch?;
+            let wait_max = app.config.server.connections.body_stall_timeout();
+            let reserved = import_lines::reserve(&app.body_memory, wait_max, &mut batch).await?;
             let prepared = tokio::task::spawn_blocking(move || {
+                // Released by the thread, which continues if the client disconnects.
+                let _reserved = reserved;
                 let generation = app.registry.vocabularies.current();
                 let reading = Reading { fields: generation.extension_fields(), ids: &*app.ids, on_existing };
                 let read = batch.into_iter().map(|raw| {

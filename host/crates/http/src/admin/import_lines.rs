@@ -10,15 +10,18 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Map, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::dto::field;
 use crate::api::dto::reader::{Problems, known_values};
 use crate::api::dto::record::{Purpose, read_consent, read_group, read_individual, read_membership, read_program};
 pub use crate::api::extract::body::strict_value;
 use crate::api::extract::body::{RECORD_BYTES_MAX, parse_object};
+use crate::api::extract::body_memory::BodyMemory;
 use daftar_domain::consent::{ConsentId, WITHDRAWN};
 use daftar_domain::context::IdSource;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
 use daftar_service::bulk::{BulkLine, BulkRecord, OnExisting};
@@ -38,7 +41,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub struct RawLine {
     /// Its number, counted by line ends.
     pub line: u64,
-    /// Its bytes; `None` if the line exceeds the limit.
+    /// Its bytes; `None` if the line exceeds a limit.
     pub text: Option<Vec<u8>>,
 }
 
@@ -154,13 +157,34 @@ pub struct Reading<'r> {
     pub on_existing: OnExisting,
 }
 
+/// Reserves memory for the large lines of a batch, as for bodies. A line above the limit of one body loses its text.
+///
+/// # Errors
+/// [`AppError::Busy`] if there is not enough memory within `wait_max`: the import stops, and the client resumes it.
+pub async fn reserve(
+    memory: &BodyMemory,
+    wait_max: Duration,
+    batch: &mut [RawLine],
+) -> Result<Vec<OwnedSemaphorePermit>, AppError> {
+    let mut reserved = Vec::new();
+    for raw in batch {
+        let Some(text) = &raw.text else { continue };
+        match memory.reserve(text, wait_max).await {
+            Ok(permit) => reserved.extend(permit),
+            Err(problem) if problem.code == ErrorCode::BodyTooLarge => raw.text = None,
+            Err(_) => return Err(AppError::Busy),
+        }
+    }
+    Ok(reserved)
+}
+
 /// Reads a line.
 ///
 /// # Errors
 /// The problems of the line.
 pub fn line(raw: &RawLine, reading: &Reading<'_>) -> Result<BulkLine, AppError> {
     let Some(text) = &raw.text else {
-        let message = format!("a line has at most {LINE_BYTES_MAX} bytes");
+        let message = format!("a line has at most {LINE_BYTES_MAX} bytes, and fewer with very many objects and lists");
         return Err(AppError::invalid("", "line_too_long", message));
     };
     // Files that begin with a byte order mark are common; a byte order mark in another place is rejected.
@@ -316,6 +340,19 @@ mod tests {
         assert_eq!(lines_of(vec![]).await, (vec![], false));
         let parts = vec![Ok(&b"ab"[..]), Ok(b"c\n\r\nde\n"), Ok(b"\n"), Ok(b"f")];
         assert_eq!(lines_of(parts).await, (vec![(5, Some(3)), (7, Some(2)), (9, Some(1))], false));
+    }
+
+    #[tokio::test]
+    async fn large_lines_reserve_memory_like_bodies() {
+        let (memory, wait_max) = (BodyMemory::default(), Duration::from_millis(10));
+        let line = |count: usize| RawLine { line: 1, text: Some(br#"{"":0},"#.repeat(count)) };
+        let mut batch = [line(1), line(350_000), line(700_000)];
+        let first = reserve(&memory, wait_max, &mut batch).await.unwrap();
+        assert_eq!((first.len(), batch.map(|raw| raw.text.is_some())), (1, [true, true, false]));
+        let _second = reserve(&memory, wait_max, &mut [line(350_000)]).await.unwrap();
+        assert!(matches!(reserve(&memory, wait_max, &mut [line(350_000)]).await, Err(AppError::Busy)));
+        drop(first);
+        assert!(reserve(&memory, wait_max, &mut [line(350_000)]).await.is_ok());
     }
 
     #[tokio::test]
