@@ -13,7 +13,7 @@ pub mod export;
 pub mod run;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -247,30 +247,62 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
 /// Number of audit entries that are checked together.
 const PAGE_LINES: usize = 1_000;
 
+/// Number of different lines below the first one, read without a line from the first one on in between, after which no
+/// older entry is of a line from the first one on. The lower lines that a request writes after such a line were in the
+/// window with it, and a window has fewer lines: at most [`run::WINDOW_LINES_MAX`], and the rest of one batch. A
+/// difference of line numbers proves nothing: blank lines are counted, and are not in the window.
+const LOWER_LINES_MAX: usize = 2 * run::WINDOW_LINES_MAX;
+
 /// The lines from `first_line` on that the import with that name has written. The parts of an import arrive in order,
-/// so that entries of earlier lines are not read.
+/// and entries are read only as far as lines were written out of order.
 ///
 /// # Errors
 /// If the store fails.
 pub async fn written_before(audit: &AuditLog, id: &ImportId, first_line: u64) -> Result<HashMap<u64, Done>, AppError> {
     let query = AuditQuery { request_id: Some(id.as_str().to_owned()), ..AuditQuery::default() };
-    let mut written = HashMap::new();
+    let mut written = WrittenLines::from_line(first_line);
     let mut before = AuditPosition::END;
     loop {
         let page = audit.look(query.clone(), before, PAGE_LINES).await?;
         for entry in page.entries.iter().filter(|entry| entry.outcome == AuditOutcome::Allowed) {
-            let Some((line, done)) = line_of(entry) else { continue };
-            if line < first_line {
-                return Ok(written);
+            if let Some((line, done)) = line_of(entry) {
+                written.add(line, done);
             }
-            // If a line changed a group several times, its oldest entry counts, which may record the creation of the
-            // group.
-            written.insert(line, done);
         }
         match page.next {
-            Some(next) => before = next,
-            None => return Ok(written),
+            Some(next) if !written.is_complete() => before = next,
+            Some(_) | None => return Ok(written.lines),
         }
+    }
+}
+
+/// The lines from a first one on that audit entries record.
+struct WrittenLines {
+    first_line: u64,
+    lines: HashMap<u64, Done>,
+    /// The lines below the first one that were added since the last one from it on.
+    lower: HashSet<u64>,
+}
+
+impl WrittenLines {
+    fn from_line(first_line: u64) -> Self {
+        Self { first_line, lines: HashMap::new(), lower: HashSet::new() }
+    }
+
+    /// Adds the line of the next older entry.
+    fn add(&mut self, line: u64, done: Done) {
+        if line < self.first_line {
+            self.lower.insert(line);
+            return;
+        }
+        self.lower.clear();
+        // If a line changed a group several times, its oldest entry counts, which may record the creation of the group.
+        self.lines.insert(line, done);
+    }
+
+    /// True if no older entry is of a line from the first one on.
+    fn is_complete(&self) -> bool {
+        self.lower.len() >= LOWER_LINES_MAX
     }
 }
 
@@ -537,7 +569,57 @@ impl Drop for TimeSlice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit;
+    use daftar_domain::audit::Actor;
     use daftar_domain::context::FakeClock;
+    use daftar_store_sled::testing::shared_store;
+
+    /// The audit entry of a line of an import.
+    fn entry_of(id: &ImportId, line: u64, action: AuditAction, outcome: AuditOutcome) -> AuditEntry {
+        let trail = AuditContext::new(AuditedRequest {
+            request_id: Arc::clone(&id.0),
+            operation: format!("POST /admin/v1/import{LINE_MARK}{line}").into(),
+            address: None,
+            success_status: STATUS_CREATED,
+        });
+        let ctx = OpContext::unbound(Actor::Administrator, Arc::clone(&id.0), Timestamp::UNIX_EPOCH, trail);
+        audit::entry(&ctx, action, outcome, vec![format!("Group/urn:x|{line}")])
+    }
+
+    #[tokio::test]
+    async fn lines_that_were_written_before_an_earlier_line_are_found() {
+        let (log, id) = (AuditLog::new(shared_store()), ImportId::parse("import-one").unwrap());
+        let created = |line| entry_of(&id, line, AuditAction::Create, AuditOutcome::Allowed);
+        let changed = |line| entry_of(&id, line, AuditAction::Update, AuditOutcome::Allowed);
+        let refused = entry_of(&id, 8, AuditAction::Create, AuditOutcome::Refused);
+        // Line 3, of another kind than the others, waits while lines from 6 on are written.
+        let entries = vec![created(1), created(6), changed(6), changed(7), refused, created(4), created(3), changed(3)];
+        log.record_now(entries).await.unwrap();
+        let written = written_before(&log, &id, 5).await.unwrap();
+        assert_eq!(written, HashMap::from([(6, Done::Created), (7, Done::Updated)]));
+        let written = written_before(&log, &id, 8).await.unwrap();
+        assert_eq!(written, HashMap::new());
+    }
+
+    #[test]
+    fn entries_are_read_until_so_many_lines_are_lower_that_none_was_in_the_window_with_a_later_one() {
+        let first = 10_000;
+        let lower = (1..first).rev().take(LOWER_LINES_MAX);
+        let mut written = WrittenLines::from_line(first);
+        for line in lower.clone().skip(1) {
+            // Each member that a line adds has its own entry.
+            written.add(line, Done::Updated);
+            written.add(line, Done::Updated);
+        }
+        assert!(!written.is_complete());
+        written.add(first, Done::Created);
+        for line in lower {
+            assert!(!written.is_complete());
+            written.add(line, Done::Created);
+        }
+        assert!(written.is_complete());
+        assert_eq!(written.lines, HashMap::from([(first, Done::Created)]));
+    }
 
     #[test]
     fn one_import_has_the_turn_until_it_ends_or_is_silent() {
