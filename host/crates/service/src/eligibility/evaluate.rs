@@ -524,19 +524,17 @@ fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
     }
     let node = |part: ExplainedPart| {
         let text = expression.get(part.text.clone()).unwrap_or_default().to_owned();
-        Some(Node { text, part, children: Vec::new() })
+        Node { text, part, children: Vec::new() }
     };
-    let mut nodes: Vec<Option<Node>> = explanation.parts.into_iter().map(node).collect();
-    let mut is_cut = explanation.is_cut;
+    // A part that is too deep gets no node: each text may be as long as the expression.
+    let parts = explanation.parts.into_iter().zip(&depths);
+    let mut nodes: Vec<Option<Node>> = parts.map(|(part, depth)| (*depth < DEPTH_MAX).then(|| node(part))).collect();
+    let is_cut = explanation.is_cut || depths.iter().any(|depth| *depth >= DEPTH_MAX);
     // Each part follows its parent. In reverse order, every part is therefore complete before it is added to its
     // parent.
     for at in (1..nodes.len()).rev() {
         let Some(mut part) = nodes.get_mut(at).and_then(Option::take) else { continue };
         part.children.reverse();
-        if depths.get(at).is_some_and(|depth| *depth >= DEPTH_MAX) {
-            is_cut = true;
-            continue;
-        }
         let parent = parents.get(at).copied().flatten().and_then(|parent| nodes.get_mut(parent));
         if let Some(Some(parent)) = parent {
             parent.children.push(part);
@@ -581,5 +579,16 @@ mod tests {
         let deep = chain(4_000);
         assert!(deep.is_cut);
         assert_eq!(texts(&deep.root).matches('a').count(), DEPTH_MAX);
+    }
+
+    #[test]
+    fn parts_beside_and_after_a_truncated_part_remain() {
+        let mut parts = vec![part(None, 0..1)];
+        parts.extend((1..DEPTH_MAX + 2).map(|at| part(Some(at - 1), 0..1)));
+        parts.extend([part(Some(DEPTH_MAX - 2), 1..2), part(Some(DEPTH_MAX - 1), 1..2), part(Some(0), 2..3)]);
+        let tree = tree("abc", Explanation { parts, is_cut: false }).unwrap();
+        assert!(tree.is_cut);
+        let expected = format!("{}a b{} c)", "a(".repeat(DEPTH_MAX - 1), ")".repeat(DEPTH_MAX - 2));
+        assert_eq!(texts(&tree.root), expected);
     }
 }

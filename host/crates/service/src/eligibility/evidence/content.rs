@@ -1,8 +1,10 @@
 //! The content of an evidence bundle, and its creation from the facts and answers for an engine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use jiff::civil::Date;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -130,12 +132,64 @@ pub struct EvidenceSubject {
     pub programs: Option<Option<u32>>,
     /// The values of each field, one for each row: one of `me`, one for each member and membership, one for each item
     /// of a list. The value of a list is its number of items. `null` is a missing fact.
+    #[serde(deserialize_with = "scalars")]
     pub facts: BTreeMap<String, Vec<Value>>,
 }
 
 /// Reads a member that is present, so that `null` differs from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
+}
+
+/// Reads facts. Objects and lists are rejected as they are read: `{"":0}` would take a hundred times the memory of its
+/// text.
+fn scalars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<Value>>, D::Error> {
+    let facts = BTreeMap::<String, Vec<Scalar>>::deserialize(deserializer)?;
+    let facts = facts.into_iter().map(|(name, values)| (name, values.into_iter().map(|Scalar(value)| value).collect()));
+    Ok(facts.collect())
+}
+
+/// The value of a fact.
+struct Scalar(Value);
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor).map(Self)
+    }
+}
+
+struct ScalarVisitor;
+
+impl Visitor<'_> for ScalarVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the value of a fact, which is `null`, `true`, `false`, a number or a text")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
 }
 
 /// The input of an engine as the server has it.

@@ -1,6 +1,9 @@
 //! The input of an engine, read from the content of an evidence bundle, and its evaluation.
 //!
 //! **Invariant:** content of any origin gives an input without contradictions, or an error that names the part.
+//!
+//! **Invariant:** an input takes memory in proportion to its content. The table of a question has an entry for every
+//! code, and is built only for a question that the compiled rule asks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,10 +11,11 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde_json::Value;
 
+use super::BUNDLE_BYTES_MAX;
 use super::content::{Content, EvidenceQuestion, EvidenceSubject, QuestionKind};
 use crate::eligibility::check::named_code;
 use crate::eligibility::decision::expression_digest;
-use crate::eligibility::evaluate::{ExplainedOutcome, SubjectResult, explained};
+use crate::eligibility::evaluate::{EXPLAINED_MAX, ExplainedOutcome, ExplanationTree, Node, SubjectResult, explained};
 use crate::eligibility::failure::Failure;
 use crate::eligibility::layout::{Bitmap, codes_with_texts};
 use crate::eligibility::schema::{LIST_MARK, of_fields};
@@ -22,10 +26,13 @@ use daftar_domain::eligibility::{
     Answer, Batch, Bindings, Children, CodeTexts, Column, ColumnValues, Diagnostic, Field, FieldType, Question,
     Reference, RowSpace, Schema, Subject, Truth,
 };
+use daftar_domain::error::AppError;
 use daftar_sandbox::{RuleRequest, RuleSession};
 
 /// Mark at the end of the path of the items of a list.
 const ITEMS: &str = "[]";
+/// Maximum number of questions of a rule; the sandbox rejects a rule with more.
+const QUESTIONS_MAX: usize = 1_000;
 
 /// The complete input of an engine. A code has its position in the content as its number.
 #[derive(Debug)]
@@ -35,9 +42,36 @@ pub struct Inputs {
     schema: Arc<Schema>,
     codes: Vec<CodeTexts>,
     questions: Vec<Question>,
-    answers: Vec<Answer>,
+    answers: Vec<NamedAnswer>,
     /// One batch for each subject.
     batches: Vec<Batch>,
+}
+
+/// The answer to a question, with the codes that it names.
+#[derive(Debug)]
+enum NamedAnswer {
+    /// The answers for these codes, of which the last one of a code counts; no for all others.
+    Truths { named: Vec<(CodeNumber, Truth)>, missing: Option<String> },
+    /// The number of a code.
+    Number(CodeNumber),
+}
+
+impl NamedAnswer {
+    /// Returns the answer for all codes, of which there are `codes`.
+    fn for_codes(&self, codes: usize) -> Answer {
+        match self {
+            Self::Truths { named, missing } => {
+                let mut truths = vec![Truth::No; codes];
+                for (number, truth) in named {
+                    if let Some(place) = truths.get_mut(number.0 as usize) {
+                        *place = *truth;
+                    }
+                }
+                Answer::Truths { truths, missing: missing.clone() }
+            }
+            Self::Number(number) => Answer::Number(*number),
+        }
+    }
 }
 
 /// The results of a repeated evaluation, and the inputs of the decision that were computed again.
@@ -66,6 +100,14 @@ impl Content {
         // A command prints these texts on a terminal.
         if let Some(text) = self.texts().find(|text| text.chars().any(char::is_control)) {
             return Err(format!("the text {text:?} has control characters"));
+        }
+        for (name, count, limit, of) in [
+            ("questions", self.questions.len(), QUESTIONS_MAX, "a rule"),
+            ("subjects", self.subjects.len(), EXPLAINED_MAX, "a bundle"),
+        ] {
+            if count > limit {
+                return Err(format!("`{name}` has {count} {name}, and {of} has at most {limit}"));
+            }
         }
         let subject = Subject::parse(&self.subject);
         let subject = subject.ok_or_else(|| "`subject` must be `individual` or `group`".to_owned())?;
@@ -124,20 +166,24 @@ impl Inputs {
         self.codes.iter().map(|code| (code.number, code.clone())).collect()
     }
 
-    /// Evaluates the subjects one by one.
+    /// Evaluates the subjects one by one. The questions are those of the rule of the session.
     pub(in crate::eligibility) fn decide(&self, session: &mut RuleSession) -> Result<Vec<ExplainedOutcome>, Failure> {
         let references = session.references().to_vec();
-        let mut with_texts: BTreeSet<CodeNumber> = self.answers.iter().filter_map(named_code).collect();
+        let answers: Vec<Answer> = self.answers.iter().map(|answer| answer.for_codes(self.codes.len())).collect();
+        let mut with_texts: BTreeSet<CodeNumber> = answers.iter().filter_map(named_code).collect();
         with_texts.extend(self.batches.iter().flat_map(|batch| codes_with_texts(&references, batch)));
         let texts = self.codes.iter().filter(|code| with_texts.contains(&code.number)).cloned().collect();
-        session.bind(&Bindings { answers: self.answers.clone(), texts })?;
-        let (mut decided, mut parts) = (Vec::with_capacity(self.batches.len()), 0);
+        session.bind(&Bindings { answers, texts })?;
+        let (mut decided, mut parts, mut bytes) = (Vec::with_capacity(self.batches.len()), 0, 0);
         for batch in &self.batches {
             let outcome = session.evaluate(batch)?.of(0);
             let explanation = match self.explain {
                 true => explained(session, &self.expression, batch, &mut parts)?,
                 false => None,
             };
+            if let Some(tree) = &explanation {
+                add_texts(tree, &mut bytes)?;
+            }
             decided.push((outcome, explanation));
         }
         Ok(decided)
@@ -167,6 +213,26 @@ impl Inputs {
             engine: session.engine_name().to_owned(),
         })
     }
+}
+
+/// Adds the size of the texts of an explanation to `bytes`. A bundle contains the response with all explanations.
+///
+/// # Errors
+/// [`AppError::Invalid`] if they are larger than a bundle.
+pub(super) fn add_texts(tree: &ExplanationTree, bytes: &mut usize) -> Result<(), AppError> {
+    *bytes = bytes.saturating_add(text_bytes(&tree.root));
+    if *bytes <= BUNDLE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the evidence bundle would have more than {BUNDLE_BYTES_MAX} bytes; name fewer subjects");
+    Err(AppError::invalid("subjects", "too_many", message))
+}
+
+/// Returns the size of the texts of a part and of its child parts. A tree has few levels, so the function may be
+/// recursive.
+fn text_bytes(node: &Node) -> usize {
+    let own = [&node.text].into_iter().chain(&node.part.missing).map(String::len);
+    own.chain(node.children.iter().map(text_bytes)).sum()
 }
 
 /// Reads a day.
@@ -206,10 +272,10 @@ fn check_fit(references: &[Reference], batch: &Batch) -> Result<(), String> {
 }
 
 /// Reads a question with its answer, by the numbers of codes.
-fn answer(asked: &EvidenceQuestion, numbers: &HashMap<String, u32>) -> Result<(Question, Answer), String> {
+fn answer(asked: &EvidenceQuestion, numbers: &HashMap<String, u32>) -> Result<(Question, NamedAnswer), String> {
     let EvidenceQuestion { kind, of, yes, unknown, missing } = asked;
     let number = |uri: &String| {
-        let number = numbers.get(uri).copied();
+        let number = numbers.get(uri).copied().map(CodeNumber);
         number.ok_or_else(|| format!("the answer about `{of}` names `{uri}`, which is not in `codes`"))
     };
     let question = match kind {
@@ -217,18 +283,16 @@ fn answer(asked: &EvidenceQuestion, numbers: &HashMap<String, u32>) -> Result<(Q
         QuestionKind::DescendsFrom => Question::DescendsFrom(of.clone()),
         QuestionKind::Code => {
             let [only] = yes.as_slice() else { return Err(format!("the answer about `{of}` must name one code")) };
-            return Ok((Question::Code(of.clone()), Answer::Number(CodeNumber(number(only)?))));
+            return Ok((Question::Code(of.clone()), NamedAnswer::Number(number(only)?)));
         }
     };
-    let mut truths = vec![Truth::No; numbers.len()];
+    let mut named = Vec::with_capacity(yes.len() + unknown.len());
     for (codes, truth) in [(yes, Truth::Yes), (unknown, Truth::Unknown)] {
         for uri in codes {
-            if let Some(place) = truths.get_mut(number(uri)? as usize) {
-                *place = truth;
-            }
+            named.push((number(uri)?, truth));
         }
     }
-    Ok((question, Answer::Truths { truths, missing: missing.clone() }))
+    Ok((question, NamedAnswer::Truths { named, missing: missing.clone() }))
 }
 
 /// Reads facts by the types of the schema.
@@ -343,4 +407,19 @@ fn rows_of(column: &Column, subject: &EvidenceSubject) -> Result<u64, String> {
     };
     let children = children.ok_or_else(|| format!("`facts` has `{name}` without `{}`", column.space.name()))?;
     Ok(children.unwrap_or(0).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_no_for_codes_that_it_does_not_name() {
+        let named = vec![(CodeNumber(0), Truth::Yes), (CodeNumber(2), Truth::Yes), (CodeNumber(2), Truth::Unknown)];
+        let missing = Some("concept_group.women".to_owned());
+        let answer = NamedAnswer::Truths { named, missing: missing.clone() };
+        let truths = vec![Truth::Yes, Truth::No, Truth::Unknown, Truth::No];
+        assert_eq!(answer.for_codes(4), Answer::Truths { truths, missing });
+        assert_eq!(NamedAnswer::Number(CodeNumber(3)).for_codes(4), Answer::Number(CodeNumber(3)));
+    }
 }

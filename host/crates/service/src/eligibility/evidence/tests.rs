@@ -1,13 +1,15 @@
 use daftar_auth::key_ring::DecisionKeyRing;
 use daftar_domain::eligibility::{Answer, Batch, Children, Column, ColumnValues, Question, RowSpace, Subject, Truth};
+use daftar_domain::explanation::{ExplainedPart, ExplainedValue};
 use daftar_domain::extension::ExtensionFields;
 use daftar_vocabulary::testing::generation;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
+use super::inputs::add_texts;
 use super::*;
-use crate::eligibility::evaluate::EvaluateRequest;
+use crate::eligibility::evaluate::{EvaluateRequest, ExplanationTree, Node};
 use crate::eligibility::layout::Bitmap;
 use crate::eligibility::schema::schema;
 
@@ -163,6 +165,57 @@ fn content_that_contradicts_itself_is_rejected_with_the_part() {
     assert!(unknown.contains("`me.shoe_size`, which is not a field"), "{unknown}");
     let orphan = reason("/subjects/0/facts", json!({"me.address[].city": []}));
     assert!(orphan.contains("without `me.address`"), "{orphan}");
+}
+
+#[test]
+fn a_bundle_is_read_in_memory_in_proportion_to_its_size() {
+    let (content, _) = content();
+    let valid = serde_json::to_value(&content).unwrap();
+    let read = |questions: usize, codes: usize| {
+        let mut changed = valid.clone();
+        let codes = (0..codes).map(|code| json!({"namespace": "", "code": code.to_string(), "display": ""}));
+        changed["codes"].as_array_mut().unwrap().extend(codes);
+        changed["questions"] = json!(vec![json!({"kind": "in_group", "of": "", "yes": []}); questions]);
+        let text = changed.to_string();
+        (text.len(), serde_json::from_str::<Content>(&text).unwrap().inputs())
+    };
+    let (bytes, inputs) = read(1_000, 2_000);
+    let shown = format!("{:?}", inputs.unwrap()).len();
+    // With the truth of every code for every question it would have 50 times the size of the bundle.
+    assert!(shown < 4 * bytes, "{shown} for {bytes}");
+    let (_, inputs) = read(1_001, 2_000);
+    assert_eq!(inputs.unwrap_err(), "`questions` has 1001 questions, and a rule has at most 1000");
+
+    let with_subjects = |count: usize| {
+        let subjects = vec![content.subjects[0].clone(); count];
+        Content { subjects, ..content.clone() }.inputs()
+    };
+    assert!(with_subjects(100).is_ok());
+    assert_eq!(with_subjects(101).unwrap_err(), "`subjects` has 101 subjects, and a bundle has at most 100");
+
+    for value in [json!([{"": 0}]), json!([[0]])] {
+        let mut changed = valid.clone();
+        changed["subjects"][0]["facts"]["me.active"] = value;
+        let problem = serde_json::from_value::<Content>(changed).unwrap_err().to_string();
+        assert!(problem.contains("expected the value of a fact"), "{problem}");
+    }
+}
+
+#[test]
+fn explanations_that_no_bundle_can_contain_are_rejected_before_the_next_one() {
+    let node = |text: String, missing: Vec<String>, children: Vec<Node>| {
+        let value = ExplainedValue::Unknown;
+        let part = ExplainedPart { parent: None, text: 0..1, item: None, value, missing, error: None, seen: vec![] };
+        Node { text, part, children }
+    };
+    let quarter = || "x".repeat(BUNDLE_BYTES_MAX / 4);
+    let root = node(String::new(), vec![quarter()], vec![node(quarter(), vec![], vec![])]);
+    let (tree, mut bytes) = (ExplanationTree { root, is_cut: false }, 0);
+    assert!(add_texts(&tree, &mut bytes).is_ok() && add_texts(&tree, &mut bytes).is_ok());
+    assert_eq!(bytes, BUNDLE_BYTES_MAX);
+    let small = ExplanationTree { root: node("x".to_owned(), vec![], vec![]), is_cut: false };
+    let problem = add_texts(&small, &mut bytes).unwrap_err().to_string();
+    assert!(problem.contains("16777216 bytes; name fewer subjects"), "{problem}");
 }
 
 #[test]
