@@ -24,10 +24,11 @@ use daftar_domain::record::{RecordKind, UnmetCondition, VersionCondition, Versio
 use daftar_domain::rule_draft::{
     DRAFT_VERSIONS_MAX, DraftAuthor, DraftContent, DraftOwner, DraftStatus, RULE_DRAFTS_MAX, RuleDraft, RuleDraftId,
 };
+use daftar_domain::search::Page;
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::Operation;
 use daftar_store::record::instant::as_stored;
-use daftar_store::record::setting::{SettingKind, drafts_of, key_bytes};
+use daftar_store::record::setting::{SettingKind, SettingRange, drafts_of, key_bytes};
 
 /// Conditions on drafts, all of which must hold. Empty: every draft.
 #[derive(Debug, Default)]
@@ -83,32 +84,78 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Resu
     found
 }
 
-/// Returns the versions of a draft, newest first.
+/// Drafts, or versions of one, with the number of all that were found.
+#[derive(Debug)]
+pub struct DraftPage {
+    /// Those of the page.
+    pub drafts: Vec<Arc<RuleDraft>>,
+    /// The number of all.
+    pub total: u64,
+}
+
+/// Returns a page of the versions of a draft, newest first.
 ///
 /// # Errors
 /// As [`read`].
-pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+pub async fn history(ctx: &OpContext, registry: &Registry, id: RuleDraftId, page: Page) -> Result<DraftPage, AppError> {
     let found = match find(ctx, registry, id).await {
-        Ok(_) => stored(registry, SettingKind::RuleDraftVersion, &id.to_bytes()).await,
+        // Versions are counted from 1.
+        Ok(present) => Ok(present.version.0),
         Err(error) => Err(error),
     };
     registry.audit.record_read(ctx, &found, vec![id.reference()], Some("versions")).await?;
-    found.map(|versions| versions.into_iter().rev().collect())
+    let total = found?;
+    let keys = (1..=total).rev().map(|version| SettingKey::RuleDraftVersion(id, VersionId(version)));
+    Ok(DraftPage { drafts: of_page(registry, keys, page).await?, total })
 }
 
-/// Searches the drafts that are visible to the caller, newest first.
+/// Returns a page of the drafts that are visible to the caller, newest first.
 ///
 /// # Errors
 /// If the store fails.
-pub async fn search(ctx: &OpContext, registry: &Registry, query: &DraftQuery) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: &DraftQuery,
+    page: Page,
+) -> Result<DraftPage, AppError> {
     let prefixes = DraftOwner::seen_by(ctx).map(|owners| owners.iter().map(drafts_of).collect());
-    let mut drafts = Vec::new();
+    let mut found = Vec::new();
     for prefix in prefixes.unwrap_or_else(|| vec![Vec::new()]) {
-        drafts.extend(stored(registry, SettingKind::RuleDraft, &prefix).await?);
+        let mut after = Vec::new();
+        loop {
+            let range = SettingRange { prefix: &prefix, after: &after, limit: DRAFTS_AT_ONCE };
+            let drafts = stored(registry, SettingKind::RuleDraft, range).await?;
+            let matching = drafts.iter().filter(|draft| query.matches(draft));
+            found.extend(matching.map(|draft| (draft.created_at, draft.id, draft.author.owner())));
+            match drafts.last() {
+                Some(last) if drafts.len() == DRAFTS_AT_ONCE => {
+                    after = key_bytes(&SettingKey::RuleDraft(last.author.owner(), last.id));
+                }
+                Some(_) | None => break,
+            }
+        }
     }
-    drafts.retain(|draft| query.matches(draft));
-    drafts.sort_by_key(|draft| std::cmp::Reverse((draft.created_at, draft.id)));
+    found.sort_by_key(|(created_at, id, _)| std::cmp::Reverse((*created_at, *id)));
     registry.audit.record_search(ctx, Vec::new(), "searched rule drafts").await?;
+    let total = found.len() as u64;
+    let keys = found.into_iter().map(|(_, id, owner)| SettingKey::RuleDraft(owner, id));
+    Ok(DraftPage { drafts: of_page(registry, keys, page).await?, total })
+}
+
+/// Number of drafts that a search reads at once: one has up to 85 kB.
+const DRAFTS_AT_ONCE: usize = 32;
+
+/// Reads the drafts of a page; those that were deleted since they were found are missing.
+async fn of_page(
+    registry: &Registry,
+    keys: impl Iterator<Item = SettingKey>,
+    page: Page,
+) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+    let mut drafts = Vec::new();
+    for key in keys.skip(usize::try_from(page.offset).unwrap_or(usize::MAX)).take(page.count as usize) {
+        drafts.extend(only(registry, &key).await?);
+    }
     Ok(drafts)
 }
 
@@ -245,9 +292,13 @@ fn refused(ctx: &OpContext, id: RuleDraftId, decision: &str) -> AuditEntry {
     entry(ctx, AuditAction::Administer, AuditOutcome::Refused, id).with_note(format!("rule draft not {decision}"))
 }
 
-/// The drafts of a kind of setting whose keys begin with those bytes.
-async fn stored(registry: &Registry, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Arc<RuleDraft>>, AppError> {
-    let settings = registry.store.settings_of(kind, prefix).await?.into_iter();
+/// The drafts of a kind of setting in a range.
+async fn stored(
+    registry: &Registry,
+    kind: SettingKind,
+    range: SettingRange<'_>,
+) -> Result<Vec<Arc<RuleDraft>>, AppError> {
+    let settings = registry.store.settings_of(kind, range).await?.into_iter();
     let drafts = settings.filter_map(|setting| match setting {
         Setting::RuleDraft(draft) | Setting::RuleDraftVersion(draft) => Some(draft),
         _ => None,
@@ -257,7 +308,7 @@ async fn stored(registry: &Registry, kind: SettingKind, prefix: &[u8]) -> Result
 
 /// The version of a draft under that key.
 async fn only(registry: &Registry, key: &SettingKey) -> Result<Option<Arc<RuleDraft>>, AppError> {
-    Ok(stored(registry, SettingKind::of(key), &key_bytes(key)).await?.into_iter().next())
+    Ok(stored(registry, SettingKind::of(key), SettingRange::of(&key_bytes(key))).await?.into_iter().next())
 }
 
 /// The present version of a draft that is visible to the caller.

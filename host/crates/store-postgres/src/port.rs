@@ -23,7 +23,7 @@ use daftar_store::audit_log::{AuditRemoval, AuditRemoved, Waiting};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
 use daftar_store::record::fields::Selection;
 use daftar_store::record::instant::milliseconds;
-use daftar_store::record::setting::SettingKind;
+use daftar_store::record::setting::{SettingKind, SettingRange};
 use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write, record,
 };
@@ -218,11 +218,15 @@ impl Store for PostgresStore {
         rows.iter().map(|row| record::setting::decode(setting_kind(column(row, 0)?)?, column(row, 1)?)).collect()
     }
 
-    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+    async fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError> {
         let statement = "SELECT value FROM daftar.setting \
-                         WHERE (kind, key) >= ($1, $2) AND (kind, key) < ($3, $4) ORDER BY kind, key";
+                         WHERE (kind, key) >= ($1, $2) AND (kind, key) < ($3, $4) AND key > $5 \
+                         ORDER BY kind, key LIMIT $6";
+        let SettingRange { prefix, after, limit } = range;
+        let first = if after.is_empty() { prefix } else { after };
         let (end_kind, end) = end_of(kind, prefix);
-        let rows = self.database.query(statement, &[&(kind as i16), &prefix, &end_kind, &end]).await?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.database.query(statement, &[&(kind as i16), &first, &end_kind, &end, &after, &limit]).await?;
         rows.iter().map(|row| record::setting::decode(kind, column(row, 0)?)).collect()
     }
 

@@ -54,7 +54,7 @@ use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::record::fields::Selection;
-use daftar_store::record::setting::SettingKind;
+use daftar_store::record::setting::{SettingKind, SettingRange};
 
 pub use self::archive::SledRefill;
 use self::committer::{Committer, Completion, DiskCalls};
@@ -402,9 +402,9 @@ impl Store for SledStore {
         self.read(Reader::settings).await
     }
 
-    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
-        let prefix = prefix.to_vec();
-        self.read(move |reader| reader.settings_of(kind, &prefix)).await
+    async fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError> {
+        let (prefix, after, limit) = (range.prefix.to_vec(), range.after.to_vec(), range.limit);
+        self.read(move |reader| reader.settings_of(kind, SettingRange { prefix: &prefix, after: &after, limit })).await
     }
 
     async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {

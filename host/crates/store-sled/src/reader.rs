@@ -21,7 +21,7 @@ use daftar_store::archive::Origin;
 use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
 use daftar_store::record::fields::Selection;
-use daftar_store::record::setting::SettingKind;
+use daftar_store::record::setting::{SettingKind, SettingRange};
 use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, neighbours, record};
 
 use super::database::{Database, KeyAndValue};
@@ -111,16 +111,25 @@ impl Reader {
     pub(super) fn settings(&self) -> Result<Vec<Setting>, StoreError> {
         let mut settings = Vec::new();
         for kind in SettingKind::OF_DEPLOYMENT {
-            settings.extend(self.settings_of(kind, &[])?);
+            settings.extend(self.settings_of(kind, SettingRange::of(&[]))?);
         }
         Ok(settings)
     }
 
-    /// Returns the settings of a kind whose keys begin with those bytes.
-    pub(super) fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
+    /// Returns the settings of a kind in a range.
+    pub(super) fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError> {
+        let prefix = keys::settings(kind, range.prefix);
+        let first = match range.after {
+            [] => Bound::Included(prefix.clone()),
+            after => Bound::Excluded(keys::settings(kind, after)),
+        };
         let mut settings = Vec::new();
-        for item in self.database.scan_prefix(keys::settings(kind, prefix)) {
-            settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
+        for item in self.database.range((first, Bound::Unbounded)).take(range.limit) {
+            let (key, value) = self.next(item)?;
+            if !key.starts_with(&prefix) {
+                break;
+            }
+            settings.push(record::setting::decode(kind, &value)?);
         }
         Ok(settings)
     }

@@ -61,7 +61,7 @@ use self::audit_log::{AuditRemoval, AuditRemoved};
 pub use self::blocking::blocking;
 use self::change_log::{HistoryMark, RegisterId, Touched};
 pub use self::error::{BEFORE_FIRST_RELEASE, StoreError};
-use self::record::setting::SettingKind;
+use self::record::setting::{SettingKind, SettingRange};
 pub use self::write::{
     Committed, NewCodes, NumbersGiven, Operation, ReadSet, RecordDetails, Write, Written, changes_records,
 };
@@ -277,13 +277,13 @@ pub trait Store: Send + Sync + 'static {
     /// If the store fails or a value cannot be read.
     async fn settings(&self) -> Result<Vec<Setting>, StoreError>;
 
-    /// Returns the settings of a kind whose keys begin with those bytes, by key.
+    /// Returns the settings of a kind in a range, by key.
     ///
     /// # Errors
     /// If the store fails or a value cannot be read.
-    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError>;
+    async fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError>;
 
-    /// Returns the number of these settings.
+    /// Returns the number of settings of a kind whose keys begin with those bytes.
     ///
     /// # Errors
     /// If the store fails.

@@ -33,7 +33,7 @@ use self::minute::{Minute, lease};
 use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
-use super::record::setting::SettingKind;
+use super::record::setting::{SettingKind, SettingRange};
 use super::shared::{CodeLabel, Generation, History, OtherReaders, ReportViews, Shared, StoredList, Turn};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
@@ -343,8 +343,8 @@ impl Store for ProxyStore {
         self.seen().settings().await
     }
 
-    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
-        self.seen().settings_of(kind, prefix).await
+    async fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError> {
+        self.seen().settings_of(kind, range).await
     }
 
     async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {

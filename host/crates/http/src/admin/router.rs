@@ -47,7 +47,7 @@ pub fn routes() -> Routes {
         ("/eligibility/preview", post(program::preview)),
         ("/eligibility/validate", post(program::validate)),
         ("/program-rules", get(program::broken_rules)),
-        ("/rule-drafts", get(rule_draft::list)),
+        ("/rule-drafts", get(rule_draft::search)),
         ("/rule-drafts/{draft_id}", get(rule_draft::show)),
         ("/rule-drafts/{draft_id}/accept", post(rule_draft::accept)),
         ("/rule-drafts/{draft_id}/reject", post(rule_draft::reject)),

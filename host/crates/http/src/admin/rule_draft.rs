@@ -9,15 +9,16 @@ use crate::api::error::ApiResult;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::IdPath;
 use crate::api::extract::query::{NoParameters, Parameters};
-use crate::api::routes::rule_draft::{page, query, response};
+use crate::api::routes::rule_draft::{list, query, response};
 use daftar_domain::error::AppError;
 use daftar_domain::rule_draft::RuleDraftRecord;
 use daftar_service::rule_draft;
 
 /// Lists the drafts of all organizations, newest first.
-pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
-    let drafts = rule_draft::search(&call.ctx, &call.app.registry, &query(&parameters)?).await?;
-    page(&drafts, &parameters, &format!("{}/rule-drafts", crate::admin::router::BASE_PATH))
+pub async fn search(call: Administrator, parameters: Parameters) -> ApiResult {
+    let (query, page) = (query(&parameters)?, parameters.page()?);
+    let found = rule_draft::search(&call.ctx, &call.app.registry, &query, page).await?;
+    Ok(list(&found, page, &parameters, &format!("{}/rule-drafts", crate::admin::router::BASE_PATH)))
 }
 
 /// Shows one draft.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Overlay, is_pending};
-use crate::record::setting::SettingKind;
+use crate::record::setting::{SettingKind, SettingRange};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -155,8 +155,8 @@ impl Store for Overlay {
         self.base.settings().await
     }
 
-    async fn settings_of(&self, kind: SettingKind, prefix: &[u8]) -> Result<Vec<Setting>, StoreError> {
-        self.base.settings_of(kind, prefix).await
+    async fn settings_of(&self, kind: SettingKind, range: SettingRange<'_>) -> Result<Vec<Setting>, StoreError> {
+        self.base.settings_of(kind, range).await
     }
 
     async fn setting_count(&self, kind: SettingKind, prefix: &[u8]) -> Result<u64, StoreError> {

@@ -111,6 +111,25 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
     bytes
 }
 
+/// A range of the settings of a kind, in the order of their keys ([`key_bytes`]).
+#[derive(Debug, Clone, Copy)]
+pub struct SettingRange<'a> {
+    /// The beginning of their keys.
+    pub prefix: &'a [u8],
+    /// The key after which the range begins, with that beginning; empty for the first one.
+    pub after: &'a [u8],
+    /// Maximum number of settings.
+    pub limit: usize,
+}
+
+impl<'a> SettingRange<'a> {
+    /// All settings whose keys begin with those bytes.
+    #[must_use]
+    pub fn of(prefix: &'a [u8]) -> Self {
+        Self { prefix, after: &[], limit: usize::MAX }
+    }
+}
+
 /// The beginning of the keys of an owner's rule drafts. Part of the layout: the name of an owner contains no control
 /// characters, so that the zero byte ends it.
 #[must_use]

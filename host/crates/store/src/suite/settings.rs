@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::Operation;
 use crate::record::samples;
-use crate::record::setting::{SettingKind, drafts_of};
+use crate::record::setting::{SettingKind, SettingRange, drafts_of, key_bytes};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{RetainedConcepts, Setting, SettingKey};
@@ -133,9 +133,10 @@ pub async fn a_version_of_a_draft_is_added_once<B: Backend>() {
         let error = commit(backend.store(), add(1, 2)).await.unwrap_err();
         assert!(matches!(error, StoreError::Overtaken), "{error:?}");
         assert_eq!(stored(backend.store()).await, [], "drafts are not settings of the deployment");
-        let found = backend.store().settings_of(SettingKind::RuleDraftVersion, &[1; 16]).await.unwrap();
+        let found =
+            backend.store().settings_of(SettingKind::RuleDraftVersion, SettingRange::of(&[1; 16])).await.unwrap();
         assert_eq!(found, [1, 2].map(|version| Setting::RuleDraftVersion(draft(1, version))));
-        let found = backend.store().settings_of(SettingKind::RuleDraft, &[]).await.unwrap();
+        let found = backend.store().settings_of(SettingKind::RuleDraft, SettingRange::of(&[])).await.unwrap();
         assert_eq!(found, [draft(1, 2), draft(2, 1)].map(Setting::RuleDraft));
         reopened(&mut backend).await;
     }
@@ -169,7 +170,17 @@ pub async fn drafts_of_one_owner_are_read_alone<B: Backend>() {
     }
     for author in &authors {
         let prefix = drafts_of(&author.owner());
-        assert_eq!(backend.store().settings_of(SettingKind::RuleDraft, &prefix).await.unwrap(), drafts(author));
+        let page = async |after: &[u8], limit| {
+            let range = SettingRange { prefix: &prefix, after, limit };
+            backend.store().settings_of(SettingKind::RuleDraft, range).await.unwrap()
+        };
+        let [first, last] = drafts(author);
+        let [after_first, after_last] = [&first, &last].map(|draft| key_bytes(&draft.key()));
+        assert_eq!(page(&[], 3).await, drafts(author));
+        assert_eq!(page(&[], 1).await, [first]);
+        assert_eq!(page(&after_first, 3).await, [last]);
+        assert_eq!(page(&after_last, 3).await, []);
+        assert_eq!(page(&[], 0).await, []);
         assert_eq!(backend.store().setting_count(SettingKind::RuleDraft, &prefix).await.unwrap(), 2);
     }
     let absent = drafts_of(&DraftOwner::Client(ClientId::parse("C").unwrap()));
@@ -179,7 +190,7 @@ pub async fn drafts_of_one_owner_are_read_alone<B: Backend>() {
         (SettingKind::RuleDraft, &[u8::MAX], 0),
         (SettingKind::RuleDraftVersion, &[], 0),
     ] {
-        assert_eq!(backend.store().settings_of(kind, prefix).await.unwrap().len(), count);
+        assert_eq!(backend.store().settings_of(kind, SettingRange::of(prefix)).await.unwrap().len(), count);
         assert_eq!(backend.store().setting_count(kind, prefix).await.unwrap(), count as u64);
     }
 }

@@ -1,7 +1,5 @@
 //! `/RuleDraft`
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +19,8 @@ use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::RecordKind;
 use daftar_domain::rule_draft::{DraftContent, DraftStatus, RuleDraft, RuleDraftRecord};
-use daftar_service::rule_draft::{self, DraftQuery};
+use daftar_domain::search::Page;
+use daftar_service::rule_draft::{self, DraftPage, DraftQuery};
 use serde_json::{Map, Value};
 
 /// The states of drafts in lists.
@@ -56,8 +55,9 @@ pub async fn read(
 
 /// Lists drafts, newest first.
 pub async fn search(call: Auth<scope::EligibilityRead>, parameters: Parameters) -> ApiResult {
-    let drafts = rule_draft::search(&call.ctx, &call.app.registry, &query(&parameters)?).await?;
-    page(&drafts, &parameters, &format!("{}{BASE_PATH}/RuleDraft", call.app.public_url))
+    let (query, page) = (query(&parameters)?, parameters.page()?);
+    let found = rule_draft::search(&call.ctx, &call.app.registry, &query, page).await?;
+    Ok(list(&found, page, &parameters, &format!("{}{BASE_PATH}/RuleDraft", call.app.public_url)))
 }
 
 /// Lists the versions of a draft, newest first.
@@ -67,8 +67,9 @@ pub async fn history(
     parameters: Parameters,
 ) -> ApiResult {
     parameters.expect_only(&["_count", "_offset"])?;
-    let versions = rule_draft::history(&call.ctx, &call.app.registry, id).await?;
-    page(&versions, &parameters, &format!("{}{BASE_PATH}/RuleDraft/{id}/history", call.app.public_url))
+    let page = parameters.page()?;
+    let versions = rule_draft::history(&call.ctx, &call.app.registry, id, page).await?;
+    Ok(list(&versions, page, &parameters, &format!("{}{BASE_PATH}/RuleDraft/{id}/history", call.app.public_url)))
 }
 
 /// Replaces a draft.
@@ -119,17 +120,11 @@ pub fn query(parameters: &Parameters) -> ApiResult<DraftQuery> {
     })
 }
 
-/// Returns a page of drafts.
-///
-/// # Errors
-/// 400 naming the parameter.
-pub fn page(drafts: &[Arc<RuleDraft>], parameters: &Parameters, path: &str) -> ApiResult {
-    let page = parameters.page()?;
-    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    let shown = drafts.iter().skip(offset).take(page.count as usize);
-    let bodies = shown.map(|draft| body::written(draft)).collect();
-    let total = u64::try_from(drafts.len()).unwrap_or(u64::MAX);
-    Ok(Json(page_of(bodies, total, page, path, parameters)).into_response())
+/// The response with a page of drafts.
+#[must_use]
+pub fn list(found: &DraftPage, page: Page, parameters: &Parameters, path: &str) -> Response {
+    let bodies = found.drafts.iter().map(|draft| body::Listed(draft)).collect();
+    Json(page_of(bodies, found.total, page, path, parameters)).into_response()
 }
 
 /// The response with a draft.
