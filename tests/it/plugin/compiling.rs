@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use daftar_tests::records::{MALE, person, with};
-use daftar_tests::{TestApp, artifacts, template};
+use daftar_tests::{ApiClient, Response, TestApp, artifacts, template};
 use serde_json::{Value, json};
 
 const COMPILING: &str = "degraded: the eligibility engine `eligibility-cel` is being compiled, so calls that evaluate \
@@ -21,9 +21,10 @@ impl Compiler {
     /// A compiler that waits until the test opens it.
     fn closed() -> Self {
         let compiler = Self { folder: tempfile::tempdir().unwrap() };
-        let (gate, program) = (compiler.gate(), artifacts::program());
+        let (started, gate, program) = (compiler.started(), compiler.gate(), artifacts::program());
         compiler.replace(&format!(
-            "while [ ! -e '{}' ]; do /bin/sleep 0.02; done; exec '{}' \"$@\"",
+            ": > '{}'; while [ ! -e '{}' ]; do /bin/sleep 0.02; done; exec '{}' \"$@\"",
+            started.display(),
             gate.display(),
             program.display()
         ));
@@ -52,6 +53,20 @@ impl Compiler {
 
     fn close(&self) {
         fs::remove_file(self.gate()).unwrap();
+    }
+
+    /// A file that exists once it was started.
+    fn started(&self) -> PathBuf {
+        self.folder.path().join("started")
+    }
+
+    /// Waits until it is started, for longer than that may take.
+    fn until_started(&self) {
+        let since = Instant::now();
+        while !self.started().exists() {
+            assert!(since.elapsed() < Duration::from_secs(240), "nothing is compiled");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// A register whose engine is not compiled yet, as after an upgrade of the program.
@@ -140,6 +155,38 @@ fn an_engine_whose_compiler_crashes_is_not_active_and_retried_at_the_next_start(
     compiler.replace(&format!("exec '{}' \"$@\"", artifacts::program().display()));
     app.restart();
     until_ready(&app, "ok\n");
+}
+
+/// Creates a person with a code of an open vocabulary that no record has yet.
+fn with_new_code(client: &ApiClient, id: &str, code: &str) -> Response {
+    client.post("/Individual", &person(id, json!({"occupation": format!("urn:ilo:isco-08#{code}")})))
+}
+
+#[test]
+fn codes_of_open_vocabularies_are_numbered_while_a_plugin_is_compiled() {
+    let compiler = Compiler::closed();
+    compiler.open();
+    let app =
+        TestApp::builder().call_ms("open-occupation", 20_000).compiling_engines_later(&compiler.program()).start();
+    let [open, other] = [artifacts::fixture("open-occupation"), artifacts::module("language-tag")];
+    let [open, other] = [open, other].map(|file| fs::read(file).unwrap());
+    drop(app.admin().install(&open).expect(201));
+    let client = app.client(&["individual:all"]);
+    drop(with_new_code(&client, "1", "FARM+FISH").expect(201));
+    compiler.close();
+    fs::remove_file(compiler.started()).unwrap();
+    std::thread::scope(|scope| {
+        let admin = app.admin();
+        let installing = scope.spawn(move || admin.install(&other));
+        compiler.until_started();
+        let created = with_new_code(&client, "2", "FISH+FARM");
+        let is_compiling = !installing.is_finished();
+        compiler.open();
+        drop(created.expect(201));
+        assert!(is_compiling);
+        drop(installing.join().unwrap().expect(201));
+    });
+    drop(with_new_code(&client, "3", "FISH+FISH").expect(201));
 }
 
 #[test]

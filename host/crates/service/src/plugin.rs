@@ -6,6 +6,9 @@
 //! **Invariant:** a plugin is installed only after all its content was checked and a vocabulary snapshot could be
 //! built with it; until then the previous version keeps running.
 //! **Invariant:** the audit log records the signer before the plugin is on disk.
+//! **Invariant:** a plugin of a request is compiled before the lock on changes of packs is acquired, which blocks writes
+//! that number codes. While it is locked, the checks against the installed plugins are repeated, and those against the
+//! active packs are made.
 
 mod follow;
 mod remove;
@@ -18,6 +21,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Mutex as AsyncMutex;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -64,6 +68,9 @@ pub struct PluginAdministration {
     shared: Option<Arc<dyn Shared>>,
     /// Engines of the folder of plugins, which [`Self::finish_start`] compiles and installs.
     engines: Arc<Mutex<Vec<PathBuf>>>,
+    /// Locked while a request installs or removes a plugin, including its compilation: one such request at a time.
+    /// Always acquired before [`VocabularyPublisher::exclusive`].
+    requested_change: Arc<AsyncMutex<()>>,
 }
 
 /// An installed plugin that is not active.
@@ -82,7 +89,16 @@ impl PluginAdministration {
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
         let publisher = VocabularyPublisher::new(registry.clone());
-        Self { registry, publisher, host, library, common: Arc::default(), shared: None, engines: Arc::default() }
+        Self {
+            registry,
+            publisher,
+            host,
+            library,
+            common: Arc::default(),
+            shared: None,
+            engines: Arc::default(),
+            requested_change: Arc::default(),
+        }
     }
 
     /// The same with other processes: plugins are in the store, one process changes plugins and settings at a time,
@@ -230,15 +246,39 @@ impl PluginAdministration {
     }
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
-        let _changing = self.publisher.exclusive().await;
-        let _lock = self.publisher.cluster_lock(ctx.now).await?;
+        let _requested = self.requested_change.lock().await;
+        // The first checks compare with the plugins of all processes.
+        self.apply_changed_plugins(ctx.now).await?;
         let allowed_by = match offer.unsigned {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
         };
-        let (library, loss) = (self.library.clone(), offer.loss);
-        let prepared = blocking(move || library.prepare(offer)).await?;
-        let accepted = match prepared {
+        let (library, downgrade, loss) = (self.library.clone(), offer.downgrade, offer.loss);
+        let installed = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => self.install_locked(ctx, prepared, (downgrade, loss), allowed_by).await?,
+            Err(error) => Err(error),
+        };
+        match installed {
+            Ok(plugin) => Ok(plugin),
+            Err(error) => {
+                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
+                Err(refusal(error))
+            }
+        }
+    }
+
+    /// Installs a prepared plugin while no other change of packs or settings is in progress in any process.
+    async fn install_locked(
+        &self,
+        ctx: &OpContext,
+        prepared: Prepared,
+        (downgrade, loss): (Downgrade, Loss),
+        allowed_by: &str,
+    ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
+        let _changing = self.publisher.exclusive().await;
+        let _lock = self.publisher.cluster_lock(ctx.now).await?;
+        let accepted = match self.refuse_by_installed(prepared, downgrade) {
             Ok(prepared) => self.refuse_loss(prepared, loss).await?,
             Err(error) => Err(error),
         };
@@ -246,17 +286,37 @@ impl PluginAdministration {
             Ok(prepared) => self.install_prepared(ctx, prepared, allowed_by).await?.map_err(|(error, _)| error),
             Err(error) => Err(error),
         };
-        match installed {
-            Ok(plugin) => {
-                self.publisher.retry_excluded_packs_or_log().await;
-                Ok(plugin)
-            }
-            Err(error) => {
-                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
-                Err(refusal(error))
-            }
+        if installed.is_ok() {
+            self.publisher.retry_excluded_packs_or_log().await;
         }
+        Ok(installed)
+    }
+
+    /// Repeats the checks of [`PluginLibrary::prepare`] against the installed plugins: other processes, or the start of
+    /// this one, may have installed others since.
+    fn refuse_by_installed(&self, prepared: Prepared, downgrade: Downgrade) -> Result<Prepared, InstallError> {
+        let manifest = prepared.manifest();
+        if downgrade == Downgrade::Refused
+            && let Some(reason) = self.library.newer_than(manifest).or_else(|| self.other_content_than(&prepared))
+        {
+            return Err(prepared.refuse_downgrade(reason));
+        }
+        self.library.refuse_second_engine(manifest)?;
+        Ok(prepared)
+    }
+
+    /// The reason why installing a plugin would replace the content of a version, in the words of
+    /// [`PluginLibrary::prepare`].
+    fn other_content_than(&self, prepared: &Prepared) -> Option<String> {
+        let current = self.library.current();
+        let active = current.get(&prepared.manifest().name)?;
+        let version = active.manifest().version;
+        let is_replaced = version == prepared.manifest().version && active.loaded().digest() != prepared.digest();
+        is_replaced.then(|| {
+            format!(
+                "version {version} is installed with other content: raise the version, or use `--allow-downgrade` to replace it"
+            )
+        })
     }
 
     /// Rejects a pack that lacks fields or concept groups of the installed version, or that does not resolve codes of

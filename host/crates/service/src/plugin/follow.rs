@@ -67,6 +67,17 @@ impl PluginAdministration {
         self.follow_alone(&**shared, ahead, now).await
     }
 
+    /// As [`Self::apply_plugins`], if the list of plugins has changed since it was applied here.
+    ///
+    /// # Errors
+    /// As [`Self::apply_plugins`].
+    pub(super) async fn apply_changed_plugins(&self, now: Timestamp) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let stored = shared.plugin_list().await?;
+        let is_applied = stored == self.common().stored;
+        if is_applied { Ok(()) } else { self.apply_plugins(now).await }
+    }
+
     /// Number of plugins of other processes that could not be applied here.
     #[must_use]
     pub fn pending_changes(&self) -> usize {

@@ -39,6 +39,7 @@ impl PluginAdministration {
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
         let removing = async move {
+            let _requested = this.requested_change.lock().await;
             let _changing = this.publisher.exclusive().await;
             let _lock = this.publisher.cluster_lock(ctx.now).await?;
             let removed = this.remove_alone(&ctx, &name, is_forced).await;

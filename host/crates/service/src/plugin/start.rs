@@ -97,7 +97,8 @@ impl PluginAdministration {
         log_sync_report(&report);
         self.engines.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.compiling().iter().for_each(|name| self.library.settle(name));
-        // No installation caches code at the same time.
+        // No installation caches code at the same time, or relies on code in the cache.
+        let _requested = self.requested_change.lock().await;
         let _changing = self.publisher.exclusive().await;
         let library = self.library.clone();
         blocking(move || library.forget_unused_code()).await

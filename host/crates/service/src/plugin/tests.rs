@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::code::CodeUri;
@@ -16,9 +17,10 @@ use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::testing::guest::{TestLibrary, now};
 use daftar_sandbox::testing::pack_guest::PackGuest;
+use daftar_sandbox::testing::rule_guest::letters;
 use daftar_sandbox::{
-    Digest, InstalledPlugin, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer, PrivateKey,
-    TrustPolicy, UnsignedPlugins,
+    Digest, Downgrade, InstalledPlugin, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
+    PrivateKey, TrustPolicy, UnsignedPlugins,
 };
 use daftar_store::testing::{AuditReads as _, ProxyStore};
 use daftar_store_sled::testing::shared_store;
@@ -99,6 +101,40 @@ async fn an_install_whose_caller_left_is_published_and_audited() {
     let mut outcomes: Vec<_> = store.audit(10).await.unwrap().into_iter().map(|entry| entry.outcome).collect();
     outcomes.sort_by_key(|outcome| *outcome == AuditOutcome::Refused);
     assert_eq!(outcomes, [AuditOutcome::Allowed, AuditOutcome::Refused]);
+}
+
+#[tokio::test]
+async fn a_prepared_plugin_is_checked_again_against_plugins_that_were_installed_since() {
+    let renamed = PackGuest { vocabulary_name: b"Other", ..PackGuest::default() }.build();
+    for (offered, since) in [
+        (pack("1.0.0"), pack("2.0.0")),
+        (pack("1.0.0"), renamed),
+        (letters("engine", "1.0.0"), letters("other", "1.0.0")),
+    ] {
+        let test = TestLibrary::new();
+        let (plugins, _, _) = administration(&test);
+        let prepared = test.library.prepare(offered.clone()).unwrap();
+        let prepared = plugins.refuse_by_installed(prepared, Downgrade::Refused).unwrap();
+        install(&test, since);
+        let refused = plugins.refuse_by_installed(prepared, Downgrade::Refused).unwrap_err();
+        assert_eq!(refused, test.library.prepare(offered).unwrap_err());
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_is_rejected_while_a_write_holds_the_lock_on_code_numbers() {
+    let test = TestLibrary::new();
+    let (plugins, store, registry) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+    let _numbering = registry.vocabularies.changing().lock_owned().await;
+    // Its content is read, after it was compiled.
+    let trap = PackGuest { concepts: "(unreachable)", ..PackGuest::default() }.build();
+    let ctx = administrator();
+    let installing = tokio::time::timeout(Duration::from_secs(240), plugins.install(&ctx, trap));
+    let refused = installing.await.expect("it does not wait for the lock").unwrap_err();
+    assert!(matches!(&refused, AppError::Plugin(reason) if reason.contains("step `content`")), "{refused}");
+    let outcomes: Vec<_> = store.audit(10).await.unwrap().into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(outcomes, [AuditOutcome::Refused]);
 }
 
 #[tokio::test]

@@ -220,6 +220,22 @@ async fn concurrent_installs_are_sequential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_install_is_checked_against_what_other_processes_installed_and_removed() {
+    let store = shared_store();
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    one.plugins.install(&administrator(), pack("2.0.0")).await.unwrap();
+    let refused = other.plugins.install(&administrator(), pack("1.0.0")).await.unwrap_err();
+    assert!(refused.to_string().contains("version 2.0.0 is installed"), "{refused}");
+    assert_eq!(other.versions(), ["2.0.0"]);
+    one.plugins.remove(&administrator(), &name(), false).await.unwrap();
+    other.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+    one.plugins.apply_plugins(now()).await.unwrap();
+    for process in [&one, &other] {
+        assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_process_judges_what_another_installed_by_its_own_policy() {
     let store = shared_store();
     let key = PrivateKey::generate().unwrap();
