@@ -184,9 +184,7 @@ fn relationships_go_through_batches_exports_and_imports() {
     drop(run(app.data_dir(), &["export", &exported]).expect_success());
     let lines = std::fs::read_to_string(&exported).unwrap();
     let mut people = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    // The other individual was created later: a second line has the relationship.
-    let parent = people.rfind(|line| line["identifier"][0]["value"] == "P");
-    let parent = parent.unwrap_or_else(|| panic!("{lines}"));
+    let parent = people.find(|line| line["identifier"][0]["value"] == "P").unwrap_or_else(|| panic!("{lines}"));
     let stored = json!([{"target": {"reference": reference("K")}, "type": format!("{ROLE}#child")}]);
     assert_eq!(parent["relationship"], stored, "{parent}");
     let line = with(json!({"type": "Individual"}), person("Q", related(&stored)));

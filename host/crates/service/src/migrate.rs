@@ -143,7 +143,11 @@ fn seen(entry: &Entry) -> Seen {
     let digest = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
     let stored = entry.kind();
     match entry {
-        Entry::Setting { value, .. } | Entry::Client { value } => (Key::Digest(stored, digest(value)), digest(value)),
+        // A rule draft and its present version have the same value.
+        Entry::Setting { kind, value } => {
+            (Key::Digest(stored, digest(&[&[*kind as u8], value.as_slice()].concat())), digest(value))
+        }
+        Entry::Client { value } => (Key::Digest(stored, digest(value)), digest(value)),
         Entry::Counter { name, value } => (Key::Digest(stored, digest(name.as_bytes())), digest(&value.to_be_bytes())),
         Entry::CodeTablePart { number, value } | Entry::Audit { number, value } => {
             (Key::Numbered(stored, *number), digest(value))

@@ -1,7 +1,8 @@
 //! A snapshot of the database at one transaction, read while the database is written to.
 //!
 //! The writer fixes the transaction between two groups: the last assigned numbers, and the few values without older
-//! versions (clients, settings, counters). All else is read afterwards ([`daftar_store::archive`]), a little at a time.
+//! versions (clients, settings without the versions of rule drafts, counters). All else is read afterwards
+//! ([`daftar_store::archive`]), a little at a time.
 
 mod catch_up;
 mod refill;

@@ -4,7 +4,9 @@
 //! audit entries, and rebuilt when a store is filled.
 //!
 //! **Invariant:** a snapshot contains exactly the state after one write, the [`Mark`]'s, however long it is read. Reads
-//! and writes continue concurrently.
+//! and writes continue concurrently. What is deleted without history while it is read may be missing: old audit log
+//! values and rule drafts. The last version of a rule draft that was created and deleted while it is read, which has no
+//! content, may be added.
 //!
 //! **Invariant:** values are transferred in their stored forms (`record`), so that a backup is readable as long as
 //! these are, independent of the backends that write and read it.
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 
-pub use self::walk::{Fixed, present_only, since, snapshot};
+pub use self::walk::{Fixed, PresentOnly, present_only, since, snapshot};
 pub use super::record::setting::SettingKind;
 use crate::StoreError;
 use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
@@ -211,9 +213,9 @@ pub struct Mark {
 ///
 /// - Atomicity: a [`Snapshot`] is exactly the state after one write, its [`Mark`]'s, however long it is read; reads and
 ///   writes continue concurrently, and wait no longer for it than for another write.
-/// - Order: settings, clients, counters, parts of the table of codes, idempotency records, records by kind and key
-///   (each after its photos, with its versions in order), change log, audit log. Numbered items are in the order of
-///   their numbers.
+/// - Order: settings (rule drafts first), clients, counters, parts of the table of codes, idempotency records, records
+///   by kind and key (each after its photos, with its versions in order), change log, audit log. Numbered items are in
+///   the order of their numbers.
 /// - Durability: read-only. The items of a snapshot are on disk in the source store.
 /// - A crash ends the snapshot without a trace.
 #[async_trait::async_trait]
@@ -280,7 +282,8 @@ impl Snapshot {
     }
 
     /// Returns the next items, some hundred kilobytes; none at the end. Memory grows only with the number of records
-    /// that are changed during the snapshot, not with the register.
+    /// that are changed during the snapshot and with the settings, but not with the versions of rule drafts: one draft
+    /// is in memory at a time.
     ///
     /// # Errors
     /// If the store fails, a value cannot be read or is missing, too many records are changed during the snapshot, or

@@ -125,6 +125,12 @@ pub fn after_record(id: RecordId) -> Vec<u8> {
     id.0.to_be_bytes().to_vec()
 }
 
+/// A page of the settings that begins after that key of a kind, for a backend without snapshots.
+#[must_use]
+pub fn after_setting(kind: SettingKind, key: &[u8]) -> Vec<u8> {
+    [&[kind as u8], key].concat()
+}
+
 /// The owners of an identifier, or the error of reading them.
 pub type RawOwners = Result<Vec<IdentifierOwner>, StoreError>;
 
@@ -135,8 +141,9 @@ pub type RawHolder = Result<Option<RecordId>, StoreError>;
 ///
 /// - Atomicity: a backend with snapshots returns the values of one. Another one returns each value at the time it is
 ///   read; inside [`RawValues::at_rest`] all values are of one state.
-/// - Order: the pages of a table are in the order of its keys. Only tables of records and of numbered values may be
-///   begun in the middle.
+/// - Order: the pages of a table are in the order of its keys; settings are in the order of their kinds. Only tables of
+///   records and of numbered values may be begun in the middle, and settings of a backend without snapshots. A backend
+///   with snapshots reads the pages of one other table at a time.
 /// - Durability: read-only.
 /// - A crash of the process ends the reading without a trace. After a crash of a database the values are incomplete, and
 ///   [`RawValues::failure`] returns the reason: the caller reports it, and no damage.

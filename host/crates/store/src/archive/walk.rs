@@ -3,7 +3,9 @@
 //!
 //! A backend without snapshots is changed concurrently. Keys increase and numbered items are never rewritten, so newer
 //! codes, records, changes and audit log values are recognized by their numbers. The change log shows which records
-//! were changed since; their older state is in their history.
+//! were changed since; their older state is in their history. Versions of rule drafts are numbered too ([`drafts`]).
+
+mod drafts;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use daftar_domain::photo::{PhotoDigest, PhotoReference};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::Finding;
 
+use self::drafts::Drafts;
 use super::{Entry, Held, Mark, OLDEST_AUDIT, Snapshot, WRITTEN_SINCE_MAX, too_many_written};
 use crate::verify::{RawPage, RawValue, RawValues, Table};
 use crate::{StoreError, blocking, record};
@@ -37,24 +40,32 @@ pub struct Fixed {
     /// The last value of the audit log.
     pub last_audit: u64,
     /// Settings, clients and counters.
-    pub present: VecDeque<Entry>,
+    pub present: PresentOnly,
 }
 
-/// Reads the current settings, clients and counters.
+/// Settings, clients and counters at the beginning of a snapshot.
+pub struct PresentOnly {
+    /// The rule drafts, whose versions are read later.
+    drafts: Drafts,
+    /// Other settings, clients and counters.
+    entries: VecDeque<Entry>,
+}
+
+/// Reads the current settings, clients and counters; of rule drafts only the numbers of their present versions. The
+/// snapshot continues with the same store, and with the same transaction of a database.
 ///
 /// # Errors
 /// If a value cannot be read.
-pub fn present_only(values: &dyn RawValues) -> Result<VecDeque<Entry>, StoreError> {
-    let mut entries = VecDeque::new();
-    for table in [Table::Settings, Table::Clients, Table::Counters] {
+pub fn present_only(values: &dyn RawValues) -> Result<PresentOnly, StoreError> {
+    let mut others = Vec::new();
+    for table in [Table::Clients, Table::Counters] {
         let (mut after, mut is_over) = (None, false);
         while !is_over {
             let page = read(values, table, after.as_deref(), VALUES_MAX)?;
             for value in page.values {
                 match value {
-                    RawValue::Setting(kind, _, value) => entries.push_back(Entry::Setting { kind, value }),
-                    RawValue::Client(_, value) => entries.push_back(Entry::Client { value }),
-                    RawValue::Counter(name, value) => entries.push_back(Entry::Counter { name, value: value? }),
+                    RawValue::Client(_, value) => others.push(Entry::Client { value }),
+                    RawValue::Counter(name, value) => others.push(Entry::Counter { name, value: value? }),
                     _ => {}
                 }
             }
@@ -62,7 +73,9 @@ pub fn present_only(values: &dyn RawValues) -> Result<VecDeque<Entry>, StoreErro
             after = page.next;
         }
     }
-    Ok(entries)
+    // Last: the walk begins with the next pages of this table, and a database reads the pages of one table at a time.
+    let (drafts, settings) = Drafts::list(values)?;
+    Ok(PresentOnly { drafts, entries: settings.into_iter().chain(others).collect() })
 }
 
 /// A snapshot of all items.
@@ -145,6 +158,7 @@ fn missing(what: &'static str) -> StoreError {
 /// Position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    Drafts,
     PresentOnly,
     Codes,
     Requests,
@@ -217,7 +231,7 @@ impl Walk {
         Self {
             values,
             fixed,
-            stage: Stage::PresentOnly,
+            stage: Stage::Drafts,
             after: None,
             last: 0,
             limit: VALUES_MAX,
@@ -239,6 +253,7 @@ impl Walk {
         let mut step = Step::default();
         while step.entries.is_empty() && self.stage != Stage::End {
             let is_over = match self.stage {
+                Stage::Drafts => self.fixed.present.drafts.next(&*self.values, &mut step)?,
                 Stage::PresentOnly => self.present_only(&mut step),
                 Stage::Codes => self.codes(&mut step)?,
                 Stage::Requests => self.requests(&mut step)?,
@@ -263,6 +278,7 @@ impl Walk {
     fn next_stage(&mut self) {
         let held = self.later.as_ref().map(|later| &later.held);
         let (stage, last) = match self.stage {
+            Stage::Drafts => (Stage::PresentOnly, 0),
             Stage::PresentOnly => (Stage::Codes, held.map_or(0, |held| held.code_table_parts)),
             Stage::Codes => (Stage::Requests, 0),
             Stage::Requests => (Stage::Records(RecordKind::Individual), 0),
@@ -279,7 +295,7 @@ impl Walk {
 
     fn present_only(&mut self, step: &mut Step) -> bool {
         while !step.is_full() {
-            let Some(entry) = self.fixed.present.pop_front() else { return true };
+            let Some(entry) = self.fixed.present.entries.pop_front() else { return true };
             step.push(entry);
         }
         false

@@ -1,20 +1,24 @@
 //! Snapshots of a store after one write, and filling another store from them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::civil::date;
 
 use crate::StoreError;
 use crate::archive::{Entry, ItemKind, Snapshot};
+use crate::record::setting::{SettingKind, SettingRange};
 use crate::record::{self, samples};
 use daftar_domain::calendar::Period;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
+use daftar_domain::deployment::{Setting, SettingKey};
 use daftar_domain::idempotency::{IdempotencyKey, IdempotentRequest, RequestName, StoredResponse};
 use daftar_domain::individual::{ACTIVE, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::record::VersionId;
+use daftar_domain::rule_draft::{DraftStatus, RuleDraft, RuleDraftId};
 use daftar_domain::schema::Tag;
 use daftar_domain::subject::Subject;
 use daftar_domain::value::Value;
@@ -106,8 +110,8 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
             Operation::create(closed),
             Operation::create(samples::full_consent().details),
             Operation::CreateClient(samples::full_client()),
-            Operation::PutSetting(daftar_domain::deployment::Setting::LocalCode(samples::local_code())),
-            Operation::PutSetting(daftar_domain::deployment::Setting::IdentifierSystem(samples::identifier_system())),
+            Operation::PutSetting(Setting::LocalCode(samples::local_code())),
+            Operation::PutSetting(Setting::IdentifierSystem(samples::identifier_system())),
         ],
     )
     .await
@@ -239,15 +243,163 @@ pub async fn a_snapshot_under_concurrent_writes_is_consistent<B: Backend>() {
     }
 }
 
-pub async fn a_filled_store_equals_its_source<B: Backend>() {
-    let (backend, _) = furnished::<B>().await;
-    let entries = taken(&mut snapshot(&backend).await).await;
+/// A draft with versions of 40 kB, of which 32 are more than a page of settings.
+const LONG: u8 = 200;
+
+/// A version of a draft.
+fn draft(id: u8, version: u64) -> Arc<RuleDraft> {
+    let mut draft = RuleDraft {
+        id: RuleDraftId::from_bytes([id; 16]),
+        version: VersionId(version),
+        status: DraftStatus::Open,
+        ..samples::rule_draft()
+    };
+    if id == LONG {
+        draft.content.expression = "x".repeat(40_000);
+    }
+    Arc::new(draft)
+}
+
+/// Operations that add versions of a draft.
+fn added(id: u8, versions: RangeInclusive<u64>) -> impl Iterator<Item = Operation> {
+    versions.map(move |version| draft(id, version)).flat_map(|draft| {
+        [
+            Operation::AddSetting(Setting::RuleDraftVersion(Arc::clone(&draft))),
+            Operation::PutSetting(Setting::RuleDraft(draft)),
+        ]
+    })
+}
+
+/// Operations that delete a draft.
+fn deleted(id: u8, present: u64) -> Vec<Operation> {
+    let last = RuleDraft { status: DraftStatus::Deleted, ..RuleDraft::clone(&draft(id, present + 1)) };
+    let versions = (1..=present).map(|version| SettingKey::RuleDraftVersion(last.id, VersionId(version)));
+    let removed = [SettingKey::RuleDraft(last.author.owner(), last.id)].into_iter().chain(versions);
+    let removed: Vec<_> = removed.map(Operation::RemoveSetting).collect();
+    [Operation::AddSetting(Setting::RuleDraftVersion(Arc::new(last)))].into_iter().chain(removed).collect()
+}
+
+/// The settings of an item; none of another item.
+fn setting(entry: &Entry) -> Option<Setting> {
+    let Entry::Setting { kind, value } = entry else { return None };
+    Some(record::setting::decode(*kind, value).unwrap())
+}
+
+fn is_of_draft(setting: &Setting, id: u8) -> bool {
+    matches!(setting, Setting::RuleDraft(draft) | Setting::RuleDraftVersion(draft) if draft.id.to_bytes() == [id; 16])
+}
+
+/// All settings of a store, by key.
+async fn all_settings(store: &dyn Store) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for kind in SettingKind::ALL {
+        settings.extend(store.settings_of(kind, SettingRange::of(&[])).await.unwrap());
+    }
+    settings.sort_by_key(Setting::key);
+    settings
+}
+
+/// A new store that is filled with items.
+async fn filled<B: Backend>(entries: &[Entry]) -> B {
     let (mut filling, finish) = B::refill();
     for some in entries.chunks(7) {
         filling.put(some.to_vec()).await.unwrap();
     }
     filling.finish().await.unwrap();
-    let other = finish();
+    finish()
+}
+
+pub async fn a_snapshot_contains_all_versions_of_drafts<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let store = backend.store();
+    let others = [
+        Operation::PutSetting(Setting::LocalCode(samples::local_code())),
+        Operation::PutSetting(Setting::IdentifierSystem(samples::identifier_system())),
+        Operation::CreateClient(samples::full_client()),
+    ];
+    commit(store, others.into()).await.unwrap();
+    // More drafts than a page, and more versions.
+    commit(store, (1..=40).flat_map(|id| added(id, 1..=u64::from(id % 4 + 1))).collect()).await.unwrap();
+    commit(store, added(50, 1..=70).chain(added(LONG, 1..=20)).collect()).await.unwrap();
+    commit(store, added(LONG, 21..=40).collect()).await.unwrap();
+    commit(store, deleted(20, 1)).await.unwrap();
+    commit(store, deleted(39, 4)).await.unwrap();
+
+    let mut entries = Vec::new();
+    let mut snapshot = snapshot(&backend).await;
+    loop {
+        let step = snapshot.next().await.unwrap();
+        if step.is_empty() {
+            break;
+        }
+        assert!(step.iter().map(Entry::bytes).sum::<usize>() < 1024 * 1024, "a step is small");
+        entries.extend(step);
+    }
+    let mut settings: Vec<Setting> = entries.iter().filter_map(setting).collect();
+    settings.sort_by_key(Setting::key);
+    let expected = all_settings(store).await;
+    // 10 drafts each with 1, 2, 3 and 4 versions, without those of two that were deleted, which left one each.
+    let versions = 10 * (1 + 2 + 3 + 4) - 1 - 4 + 2 + 70 + 40;
+    assert_eq!(expected.len(), 2 + 40 + versions);
+    assert!(settings == expected, "{} settings", settings.len());
+    let other = filled::<B>(&entries).await;
+    assert!(taken(&mut self::snapshot(&other).await).await == entries, "it returns the same items");
+}
+
+pub async fn a_snapshot_excludes_later_changes_of_drafts<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let store = backend.store();
+    // More versions than a page, before those that are changed.
+    commit(store, added(1, 1..=40).chain(added(2, 1..=1)).collect()).await.unwrap();
+    for steps in 0..4_u8 {
+        let (present, removed, new) = (u64::from(steps) + 1, 10 + steps, 100 + steps);
+        commit(store, added(removed, 1..=40).collect()).await.unwrap();
+        let before = taken(&mut snapshot(&backend).await).await;
+        let mut late = snapshot(&backend).await;
+        let mut taken_late = Vec::new();
+        for _ in 0..steps {
+            taken_late.extend(late.next().await.unwrap());
+        }
+        commit(store, added(2, present + 1..=present + 1).collect()).await.unwrap();
+        commit(store, deleted(removed, 40)).await.unwrap();
+        commit(store, added(new, 1..=2).collect()).await.unwrap();
+        taken_late.extend(taken(&mut late).await);
+
+        // Without snapshots of a database, a draft that is deleted before it is read is left out.
+        let is_removed = |entry: &Entry| setting(entry).is_some_and(|setting| is_of_draft(&setting, removed));
+        let without: Vec<Entry> = before.iter().filter(|entry| !is_removed(entry)).cloned().collect();
+        assert_eq!(before.len() - without.len(), 41);
+        assert!(taken_late == before || taken_late == without, "{steps} steps before the changes: {taken_late:?}");
+
+        let other = filled::<B>(&taken_late).await;
+        other.store().attach_sink(Arc::new(Listener::default())).unwrap();
+        let restored = all_settings(other.store()).await;
+        let of_draft = |id| restored.iter().filter(move |setting| is_of_draft(setting, id));
+        let versions = (1..=present).map(|version| Setting::RuleDraftVersion(draft(2, version)));
+        let changed: Vec<Setting> = [Setting::RuleDraft(draft(2, present))].into_iter().chain(versions).collect();
+        assert!(of_draft(2).eq(&changed), "a changed draft is at its earlier version");
+        assert!([0, 41].contains(&of_draft(removed).count()), "a deleted draft is complete or missing");
+        assert_eq!(of_draft(new).count(), 0);
+    }
+}
+
+pub async fn a_snapshot_without_a_version_of_a_draft_is_rejected<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let store = backend.store();
+    commit(store, added(1, 1..=34).chain(added(1, 36..=40)).chain(added(2, 1..=1)).collect()).await.unwrap();
+    let read = async {
+        let mut snapshot = backend.whole().snapshot().await?;
+        while !snapshot.next().await?.is_empty() {}
+        Ok::<_, StoreError>(())
+    };
+    let error = read.await.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { what: "rule draft", .. }), "{error:?}");
+}
+
+pub async fn a_filled_store_equals_its_source<B: Backend>() {
+    let (backend, _) = furnished::<B>().await;
+    let entries = taken(&mut snapshot(&backend).await).await;
+    let other = filled::<B>(&entries).await;
     let again = taken(&mut snapshot(&other).await).await;
     assert!(again == entries, "it returns the same items");
 
