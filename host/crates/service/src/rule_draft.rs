@@ -140,7 +140,10 @@ pub async fn search(
     registry.audit.record_search(ctx, Vec::new(), "searched rule drafts").await?;
     let total = found.len() as u64;
     let keys = found.into_iter().map(|(_, id, owner)| SettingKey::RuleDraft(owner, id));
-    Ok(DraftPage { drafts: of_page(registry, keys, page).await?, total })
+    let mut drafts = of_page(registry, keys, page).await?;
+    // They may have changed since they were found.
+    drafts.retain(|draft| query.matches(draft));
+    Ok(DraftPage { drafts, total })
 }
 
 /// Number of drafts that a search reads at once: one has up to 85 kB.
