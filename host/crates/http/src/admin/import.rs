@@ -150,11 +150,11 @@ fn prepared(
         let (app, preparer) = (app.clone(), preparer.at(app.clock.now()));
         async move {
             let mut batch = batch?;
-            let wait_max = app.config.server.connections.body_stall_timeout();
-            let reserved = import_lines::reserve(&app.body_memory, wait_max, &mut batch).await?;
             let prepared = tokio::task::spawn_blocking(move || {
-                // Released by the thread, which continues if the client disconnects.
-                let _reserved = reserved;
+                // Here, and not before: nothing may have reserved memory and wait for the client.
+                let wait_max = app.config.server.connections.body_stall_timeout();
+                let reserving = import_lines::reserve(&app.body_memory, wait_max, &mut batch);
+                let _reserved = tokio::runtime::Handle::current().block_on(reserving)?;
                 let generation = app.registry.vocabularies.current();
                 let reading = Reading { fields: generation.extension_fields(), ids: &*app.ids, on_existing };
                 let read = batch.into_iter().map(|raw| {
@@ -162,15 +162,15 @@ fn prepared(
                     (raw.line, bytes, import_lines::line(&raw, &reading))
                 });
                 let read: Vec<_> = read.collect();
-                tokio::runtime::Handle::current().block_on(async {
+                Ok(tokio::runtime::Handle::current().block_on(async {
                     let mut prepared = Vec::with_capacity(read.len());
                     for (line, bytes, read) in read {
                         prepared.push(preparer.prepare(line, bytes, read).await);
                     }
                     prepared
-                })
+                }))
             });
-            prepared.await.map_err(AppError::of_task)
+            prepared.await.map_err(AppError::of_task)?
         }
     };
     let first_line = requested.first_line;
