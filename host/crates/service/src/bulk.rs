@@ -30,6 +30,7 @@ use crate::program_membership::MembershipDraft;
 use crate::registry::Registry;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::code::CodeUri;
 use daftar_domain::context::audit_context::{AuditContext, AuditedRequest};
 use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
@@ -38,7 +39,9 @@ use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::{BENEFICIARY, PROGRAM};
 use daftar_domain::record::{RecordKind, VersionCondition};
-use daftar_domain::value::Reference;
+use daftar_domain::schema::Tag;
+use daftar_domain::value::{Reference, Value, Values};
+use daftar_domain::{group, individual};
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::overlay::Overlay;
 use daftar_store::{Store, Write};
@@ -115,6 +118,32 @@ impl BulkRecord {
         }
     }
 
+    /// Its fields with the one of its relationships; none if its kind has no relationships.
+    fn with_relationships(&mut self) -> Option<(&mut Values<CodeUri, IdentifierKey>, Tag)> {
+        match self {
+            Self::Individual(draft) => Some((&mut draft.details.values, individual::RELATIONSHIP.tag())),
+            Self::Group(draft) => Some((&mut draft.details.values, group::RELATIONSHIP.tag())),
+            Self::Program(_) | Self::ProgramMembership(_) | Self::Consent(_) => None,
+        }
+    }
+
+    /// Its relationships.
+    fn relationships(&mut self) -> &[Value<CodeUri, IdentifierKey>] {
+        match self.with_relationships().and_then(|(values, tag)| values.value(tag)) {
+            Some(Value::List(relationships)) => relationships,
+            Some(_) | None => &[],
+        }
+    }
+
+    /// Limits its relationships to the first ones.
+    fn truncate_relationships(&mut self, count: usize) {
+        let Some((values, tag)) = self.with_relationships() else { return };
+        if let Some(Value::List(mut relationships)) = values.take(tag) {
+            relationships.truncate(count);
+            values.put(tag, (!relationships.is_empty()).then_some(Value::List(relationships)));
+        }
+    }
+
     /// Its identifiers; none for a consent, which is found by its id.
     fn identifiers(&self) -> &[Identifier] {
         match self {
@@ -136,6 +165,8 @@ pub struct BulkLine {
     pub condition: VersionCondition,
     /// Handling if the record exists.
     pub on_existing: OnExisting,
+    /// Number of its last relationships that a later line adds, because their records may not exist yet.
+    pub later_relationships: usize,
 }
 
 /// The outcome of a line.

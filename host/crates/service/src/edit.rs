@@ -293,57 +293,51 @@ where
 }
 
 /// Adds the relationships of a draft that a record does not have yet, and nothing else of it. Returns false if the
-/// record has all of them.
+/// record has all of them. The actor is the administrator, who reads and writes every field.
 ///
 /// # Errors
 /// As [`change`].
 pub(crate) async fn add_relationships<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
-    (key, condition): (&IdentifierKey, &VersionCondition),
+    (id, condition): (RecordId, &VersionCondition),
     draft: &Fields<T, CodeUri, IdentifierKey>,
 ) -> Result<bool, AppError>
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
-    let attempt = || add_relationships_once::<T>(ctx, registry, (key, condition), draft);
-    let refusal =
-        || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![records::reference(T::KIND, key)]);
+    let attempt = || add_relationships_once::<T>(ctx, registry, (id, condition), draft);
+    let refusal = || {
+        let targets = records::references(T::KIND, &draft.identifiers);
+        audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets)
+    };
     records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 async fn add_relationships_once<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
-    (key, condition): (&IdentifierKey, &VersionCondition),
+    (id, condition): (RecordId, &VersionCondition),
     draft: &Fields<T, CodeUri, IdentifierKey>,
 ) -> Result<bool, AppError>
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
-    let Seen { record: before, fields } = visibility::find_record::<Fields<T>>(ctx, registry, key).await?;
-    let spoken = UpdateMode::Merge(written::named(T::KIND.resource(), ["relationship"]));
-    written::of_change(ctx, T::KIND.resource(), &fields, &spoken)?;
+    let before = records::by_id::<Fields<T>>(&*registry.store, id).await?;
     records::check_version(condition, before.meta.version)?;
+    let written = written::named(T::KIND.resource(), ["relationship"]);
+    let present = Seen { record: Arc::clone(&before), fields: FieldSet::All };
+    let present = T::present(ctx, registry, LanguagePreference::none(), present, &written).await?;
+    let known = (&T::shown(&present, &FieldSet::All), &Held::of::<T>(&before.details));
+    let (listed, stored) = resolve_relationships(ctx, registry, draft, known, Some(id)).await?;
     let tag = T::RELATIONSHIP.tag();
-    let mut listed = Values::default();
-    listed.put(tag, draft.value(tag).cloned());
-    let draft = Fields::<T, CodeUri, IdentifierKey>::new(Vec::new(), listed, Extension::default());
-    let consulted =
-        open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
-    let generation = Arc::clone(&consulted.generation);
-    let found = Found::of(ctx, registry, &Shown::default(), &draft).await?;
-    let held = Held::of::<T>(&before.details);
-    let mut problems = Vec::new();
-    let listed = resolve(&generation, &held, Some((&found, Some(before.id))), draft, &mut problems);
-    AppError::check(&mut problems)?;
-    let (listed, stored) = consulted.finalise(ctx, registry, listed).await?;
     let present = list_items(&before.details, tag);
     let new = list_items(&listed, tag).iter().filter(|item| !present.contains(item));
     let all: Vec<Value> = present.iter().chain(new).cloned().collect();
     if all.len() == present.len() {
         return Ok(false);
     }
+    let mut problems = Vec::new();
     check_items_max::<T>(tag, all.len(), &mut problems);
     let mut details = before.details.clone();
     details.put(tag, Some(Value::List(all)));
@@ -355,8 +349,34 @@ where
     AppError::check(&mut problems)?;
     let targets = records::references(T::KIND, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
-    write::<T>(ctx, registry, (&before, details, fields), (None, stored), entry).await?;
+    write::<T>(ctx, registry, (&before, details, FieldSet::All), (None, stored), entry).await?;
     Ok(true)
+}
+
+/// Resolves the relationships of a draft, and nothing else of it. The record has the `held` codes, and displays the
+/// `shown` records; `own` is its key, if it exists.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) async fn resolve_relationships<T: Editable>(
+    ctx: &OpContext,
+    registry: &Registry,
+    draft: &Fields<T, CodeUri, IdentifierKey>,
+    (shown, held): (&Shown, &Held),
+    own: Option<RecordId>,
+) -> Result<(Fields<T>, Option<open_vocabulary::NumberedCodes>), AppError> {
+    let tag = T::RELATIONSHIP.tag();
+    let mut listed = Values::default();
+    listed.put(tag, draft.value(tag).cloned());
+    let draft = Fields::<T, CodeUri, IdentifierKey>::new(draft.identifiers.clone(), listed, Extension::default());
+    let consulted =
+        open_vocabulary::resolve(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let generation = Arc::clone(&consulted.generation);
+    let found = Found::of(ctx, registry, shown, &draft).await?;
+    let mut problems = Vec::new();
+    let listed = resolve(&generation, held, Some((&found, own)), draft, &mut problems);
+    AppError::check(&mut problems)?;
+    consulted.finalise(ctx, registry, listed).await
 }
 
 fn list_items<T: RecordType>(details: &Fields<T>, tag: Tag) -> &[Value] {

@@ -52,37 +52,48 @@ fn records_that_refer_to_each_other_survive_an_export_and_an_import() {
     };
     let (exported, file) = export(&first, "one.ndjson");
     let read: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let relationships: Vec<(&Value, &Value, &Value)> = read
-        .iter()
-        .map(|line| (&line["identifier"][0]["value"], &line["$on_existing"], &line["relationship"]))
-        .collect();
-    let (absent, added) = (json!(null), json!("add-relationships"));
-    let [spouse, parent] = [related("Individual", "1", "spouse"), related("Individual", "2", "parent")];
+    let own = |line: &Value| {
+        let count = |name: &str| line[name].as_array().map(Vec::len);
+        let id = line["identifier"][0]["value"].as_str().unwrap().to_owned();
+        (id, count("relationship"), line["$later_relationships"].as_u64(), line["$on_existing"] == "add-relationships")
+    };
+    let relationships: Vec<(String, Option<usize>, Option<u64>, bool)> = read.iter().map(own).collect();
+    let expected = [
+        ("1", Some(1), Some(1), false),
+        ("2", Some(3), Some(2), false),
+        ("3", Some(0), None, false),
+        ("4", Some(1), None, false),
+        ("1", Some(1), None, true),
+        ("2", Some(2), None, true),
+        ("G1", Some(1), Some(1), false),
+        ("G2", Some(1), None, false),
+        ("G1", Some(1), None, true),
+    ];
+    let expected = expected.map(|(id, count, later, is_addition)| (id.to_owned(), count, later, is_addition));
+    assert_eq!(relationships, expected, "{exported}");
     let later = [
         with(related("Individual", "4", "child"), json!({"period": {"start": "2020-01-01"}})),
         related("Individual", "1", "sibling"),
     ];
-    assert_eq!(
-        relationships,
-        [
-            (&json!("1"), &absent, &absent),
-            (&json!("2"), &absent, &json!([spouse])),
-            (&json!("3"), &absent, &json!([])),
-            (&json!("4"), &absent, &json!([parent])),
-            (&json!("1"), &added, &json!([related("Individual", "2", "spouse")])),
-            (&json!("2"), &added, &json!(later)),
-            (&json!("G1"), &absent, &absent),
-            (&json!("G2"), &absent, &json!([related("Group", "G1", "affiliated_with")])),
-            (&json!("G1"), &added, &json!([related("Group", "G2", "affiliated_with")])),
-        ],
-        "{exported}"
-    );
+    assert_eq!(read[5], addition("Individual", "2", &later));
     let dry_run = import(second.data_dir(), &file, &["--dry-run"]).expect_success();
     assert_eq!(counts(&dry_run), [9, 6, 3, 0, 0]);
     assert_eq!(counts(&import(second.data_dir(), &file, &[]).expect_success()), [9, 6, 3, 0, 0]);
     assert_eq!(export(&second, "two.ndjson").0, exported);
     let again = import(second.data_dir(), &file, &["--on-existing", "skip"]).expect_success();
     assert_eq!(counts(&again), [9, 0, 0, 9, 0], "the relationships are there");
+    // An update replaces each record once, with all its relationships.
+    let again = import(second.data_dir(), &file, &["--on-existing", "update"]).expect_success();
+    assert_eq!(counts(&again), [9, 0, 6, 3, 0]);
+    assert_eq!(export(&second, "three.ndjson").0, exported);
+    let versions = second.client(&["individual:read"]).get(&path("Individual", "2")).expect(200).json();
+    assert_eq!(versions["meta"]["version_id"], "3");
+    // Of records that exist and such that do not: the relationships of a new one follow.
+    let (third, lone) = (TestApp::start(), lines(folder.path(), "lone.ndjson", &people[..2]));
+    assert_eq!(counts(&import(third.data_dir(), &lone, &[]).expect_success()), [2, 2, 0, 0, 0]);
+    let mixed = import(third.data_dir(), &file, &["--on-existing", "update"]).expect_success();
+    assert_eq!(counts(&mixed), [9, 4, 4, 1, 0]);
+    assert_eq!(export(&third, "four.ndjson").0, exported);
 
     // Each cursor continues with the rest.
     let admin = first.admin();
@@ -102,9 +113,11 @@ fn records_that_refer_to_each_other_survive_an_export_and_an_import() {
         assert_eq!(records(&continued), records(rest));
     }
     // Lines that no import accepts contain the complete record.
-    let whole = admin.get("/export?codes=object&type=Group").expect(200).lines();
-    let groups: Vec<&Value> = whole.iter().filter(|line| line.get("type").is_some()).collect();
-    assert_eq!((groups.len(), groups[0]["relationship"].as_array().unwrap().len()), (2, 1), "{groups:?}");
+    for whole in ["codes=object", "meta=true", "keys=true"] {
+        let lines = admin.get(&format!("/export?{whole}&type=Group")).expect(200).lines();
+        let groups: Vec<&Value> = lines.iter().filter(|line| line.get("type").is_some()).collect();
+        assert_eq!((groups.len(), groups[0].get("$later_relationships")), (2, None), "{groups:?}");
+    }
 }
 
 #[test]
@@ -139,10 +152,11 @@ fn a_line_adds_relationships_and_changes_nothing_else() {
         with(addition("Individual", "1", &[related("Individual", "2", "child")]), json!({"name": {"given": "B"}})),
         with(addition("Individual", "1", &[]), json!({"relationship": null})),
         with(addition("Program", "1", &[]), json!({"name": "P", "target_type": "individual"})),
+        individual("4", json!({"relationship": [related("Individual", "1", "spouse")], "$later_relationships": 2})),
     ];
     let file = lines(folder.path(), "all.ndjson", &all);
     let finished = import(app.data_dir(), &file, &[]);
-    assert_eq!((finished.code, counts(&finished)), (REJECTS, [14, 2, 3, 0, 9]), "{finished:?}");
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [15, 2, 3, 0, 10]), "{finished:?}");
     let expected = [
         (6, "", "not_found"),
         (7, "relationship[0].target.reference", "unresolved_reference"),
@@ -153,6 +167,7 @@ fn a_line_adds_relationships_and_changes_nothing_else() {
         (12, "name", "unknown_field"),
         (13, "relationship", "required"),
         (14, "$on_existing", "unknown_value"),
+        (15, "$later_relationships", "wrong_type"),
     ];
     let reported = rejects(&file);
     let reported: Vec<(u64, &str, &str)> =
@@ -163,4 +178,40 @@ fn a_line_adds_relationships_and_changes_nothing_else() {
     assert_eq!((roles, &read["name"]["given"]), (vec![&json!("spouse"), &json!("sibling")], &json!("A")));
     assert_eq!(read["meta"]["version_id"], "3", "a line that adds nothing writes nothing");
     drop(run(app.data_dir(), &["verify"]).expect_success());
+}
+
+#[test]
+fn additions_find_the_record_whose_identifiers_were_reissued() {
+    let (first, second, folder) = (TestApp::start(), TestApp::start(), tempfile::tempdir().unwrap());
+    let ended = |id: &str| json!({"system": NATIONAL_ID, "value": id, "period": {"end": "2020-01-01"}});
+    let people = [
+        // The identifiers of the first two have ended, and others have them now.
+        of_type("Individual", json!({"identifier": [ended("A")], "name": {"given": "A"}})),
+        of_type("Individual", json!({"identifier": [ended("B"), {"system": NATIONAL_ID, "value": "B2"}]})),
+        individual("A", json!({})),
+        individual("B", json!({})),
+        addition("Individual", "B2", &[related("Individual", "B", "spouse")]),
+    ];
+    let mut former = addition("Individual", "A", &[related("Individual", "B", "child")]);
+    former["identifier"] = json!([ended("A")]);
+    let file = lines(folder.path(), "fill.ndjson", &[&people[..], &[former]].concat());
+    assert_eq!(counts(&import(first.data_dir(), &file, &[]).expect_success()), [6, 4, 2, 0, 0]);
+    let export = |app: &TestApp, name: &str| {
+        let file = folder.path().join(name);
+        drop(run(app.data_dir(), &["export", file.to_str().unwrap()]).expect_success());
+        (std::fs::read_to_string(&file).unwrap(), file)
+    };
+    let (exported, file) = export(&first, "one.ndjson");
+    assert_eq!(counts(&import(second.data_dir(), &file, &[]).expect_success()), [6, 4, 2, 0, 0]);
+    assert_eq!(export(&second, "two.ndjson").0, exported);
+    let holder = second.client(&["individual:read"]).get(&path("Individual", "A")).expect(200).json();
+    assert_eq!(holder.get("relationship"), None, "the present holder of the identifier");
+    // A dry run resolves what an addition refers to.
+    let gone = lines(
+        folder.path(),
+        "gone.ndjson",
+        &[individual("5", json!({})), addition("Individual", "5", &[related("Individual", "9", "spouse")])],
+    );
+    let dry_run = import(second.data_dir(), &gone, &["--dry-run"]);
+    assert_eq!((dry_run.code, counts(&dry_run)), (REJECTS, [2, 1, 0, 0, 1]), "{dry_run:?}");
 }

@@ -60,13 +60,10 @@ struct ExportParameters {
 }
 
 impl ExportParameters {
-    /// The part of each record that the next lines contain. Lines that no import accepts contain complete records.
-    fn part(&self) -> ExportPart {
-        match (self.cursor.is_later, self.codes) {
-            (true, _) => ExportPart::LaterRelationships,
-            (false, Codes::Uri) if !self.with_keys => ExportPart::WithoutLater,
-            (false, Codes::Uri | Codes::Object) => ExportPart::Whole,
-        }
+    /// True if lines are for an import into any register. An import rejects lines with keys; lines with versions are
+    /// for the register of the records.
+    fn is_for_import(&self) -> bool {
+        self.codes == Codes::Uri && !self.with_keys && !self.with_meta
     }
 }
 
@@ -166,25 +163,25 @@ impl Sending {
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let cursor @ ExportCursor { at, kind, after, .. } = self.requested.cursor;
-        let part = self.requested.part();
+        let part = if cursor.is_later { ExportPart::LaterRelationships } else { ExportPart::Whole };
         let has_photos = self.requested.with_photos && part != ExportPart::LaterRelationships;
         let wanted = ExportRequest { chosen: self.requested.chosen.as_deref(), photos: has_photos, part };
         let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
         // A record is counted with its first part.
         let count = if cursor.is_later { 0 } else { page.records.len() as u64 };
-        let has_later = cursor.has_later || page.has_later;
+        let has_later = page.records.iter().any(|exported| exported.later_relationships > 0);
+        let has_later = cursor.has_later || (has_later && self.requested.is_for_import());
         let (requested, app, today) = (self.requested.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published in the meantime has its name.
-            let view = CodeView::new(app.registry.vocabularies.current(), requested.languages);
+            let view = CodeView::new(app.registry.vocabularies.current(), requested.languages.clone());
             let mut out = Vec::new();
             for exported in &page.records {
                 let (codes, with_keys) = (requested.codes, requested.with_keys);
                 let shows = ExportedNames { view: &view, exported, codes, with_keys, today };
-                if part == ExportPart::LaterRelationships {
-                    write_relationships(&shows, &mut out)?;
-                } else {
-                    write_record(&shows, requested.with_meta, &mut out)?;
+                match part {
+                    ExportPart::Whole => write_record(&shows, &requested, &mut out)?,
+                    ExportPart::LaterRelationships => write_relationships(&shows, &mut out)?,
                 }
             }
             Ok::<_, AppError>((out, page.last))
@@ -240,7 +237,7 @@ impl Codes {
 ///
 /// # Errors
 /// If it cannot be written, which is a defect.
-fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -> Result<(), AppError> {
+fn write_record(shows: &ExportedNames<'_>, requested: &ExportParameters, out: &mut Vec<u8>) -> Result<(), AppError> {
     let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
     let body = match &shows.exported.record {
         ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
@@ -256,17 +253,25 @@ fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -
             record::consent_of(consent, consent.details.status(shows.today), (all, shows))
         }
     };
-    let body = if with_meta { body } else { body.without_meta() };
-    write_body(&body.with_key(shows.with_keys.then(|| shows.exported.record.place().1)), out)
+    let body = if requested.with_meta { body } else { body.without_meta() };
+    let body = body.with_key(shows.with_keys.then(|| shows.exported.record.place().1));
+    match shows.exported.later_relationships {
+        later if later > 0 && requested.is_for_import() => {
+            write_body(&ImportLine { record: body, later_relationships: Some(later), on_existing: None }, out)
+        }
+        _ => write_body(&body, out),
+    }
 }
 
-/// A line that adds relationships to a record of an earlier line.
+/// A line with members for an import.
 #[derive(Serialize)]
-struct Addition<'a> {
+struct ImportLine<'a> {
     #[serde(flatten)]
     record: RecordBody<'a>,
-    #[serde(rename = "$on_existing")]
-    on_existing: &'static str,
+    #[serde(rename = "$later_relationships", skip_serializing_if = "Option::is_none")]
+    later_relationships: Option<usize>,
+    #[serde(rename = "$on_existing", skip_serializing_if = "Option::is_none")]
+    on_existing: Option<&'static str>,
 }
 
 /// Writes a line that adds the relationships of a record.
@@ -281,8 +286,8 @@ fn write_relationships(shows: &ExportedNames<'_>, out: &mut Vec<u8>) -> Result<(
         // They have no relationships.
         ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => return Ok(()),
     };
-    let on_existing = OnExisting::AddRelationships.name();
-    write_body(&Addition { record: record.without_meta(), on_existing }, out)
+    let on_existing = Some(OnExisting::AddRelationships.name());
+    write_body(&ImportLine { record: record.without_meta(), later_relationships: None, on_existing }, out)
 }
 
 fn write_body(body: &impl Serialize, out: &mut Vec<u8>) -> Result<(), AppError> {

@@ -142,6 +142,9 @@ where
 
 /// Member by which a line sets the action for its existing record.
 const ON_EXISTING: &str = "$on_existing";
+/// Member with the number of relationships, at the end of the list, that lead to records of later lines: they are left
+/// out until those records exist, and another line adds them.
+const LATER_RELATIONSHIPS: &str = "$later_relationships";
 /// Member with the relationships of an individual or a group.
 pub const RELATIONSHIP: &str = "relationship";
 /// Members of a line that adds relationships.
@@ -228,6 +231,7 @@ fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<Bulk
     if on_existing == OnExisting::AddRelationships {
         check_addition(&members, &mut problems);
     }
+    let later_relationships = later_relationships(kind, &mut members, &mut problems);
     let record = match kind {
         RecordKind::Individual => {
             BulkRecord::Individual(Box::new(read_individual(members, reading.fields, &mut problems)))
@@ -244,7 +248,7 @@ fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<Bulk
             BulkRecord::Consent(Box::new(draft.with(WITHDRAWN, is_withdrawn.then_some(true))))
         }
     };
-    Ok(BulkLine { record: problems.finish(record)?, condition, on_existing })
+    Ok(BulkLine { record: problems.finish(record)?, condition, on_existing, later_relationships })
 }
 
 fn kind_of(members: &Map<String, Value>) -> Result<RecordKind, AppError> {
@@ -261,6 +265,21 @@ fn on_existing(kind: RecordKind, value: &Value) -> Result<OnExisting, AppError> 
     let found = known.iter().find(|known| value.as_str() == Some(known.name()));
     found.copied().ok_or_else(|| {
         AppError::invalid(ON_EXISTING, "unknown_value", known_values(known.iter().map(|known| known.name())))
+    })
+}
+
+/// Reads the number of relationships that a later line adds.
+fn later_relationships(kind: RecordKind, members: &mut Map<String, Value>, problems: &mut Problems) -> usize {
+    if !matches!(kind, RecordKind::Individual | RecordKind::Group) {
+        return 0;
+    }
+    let Some(value) = members.remove(LATER_RELATIONSHIPS) else { return 0 };
+    let listed = members.get(RELATIONSHIP).and_then(Value::as_array).map_or(0, Vec::len);
+    let count = value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count <= listed);
+    count.unwrap_or_else(|| {
+        let message = format!("must be a whole number, at most the number of items of `{RELATIONSHIP}`");
+        problems.add(LATER_RELATIONSHIPS, "wrong_type", message);
+        0
     })
 }
 

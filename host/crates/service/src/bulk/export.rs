@@ -13,6 +13,7 @@ use crate::{photo, records};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::schema::Tag;
 use daftar_domain::value::{Reference, Value};
 use daftar_domain::{group, individual};
 
@@ -28,15 +29,13 @@ const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
 /// The part of each record that an export sends.
 ///
-/// An import resolves the references of a line to records of earlier lines. A record whose relationships lead to
-/// records that were created later is therefore sent in two parts.
+/// An import resolves the references of a line to records of earlier lines. The relationships of a record from the
+/// first one on that leads to a record created later are therefore sent a second time, after all records of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportPart {
     /// The complete record.
     Whole,
-    /// The record without the relationships from the first one that leads to a later record on.
-    WithoutLater,
-    /// Those relationships, of the records that have some.
+    /// These relationships, of the records that have some.
     LaterRelationships,
 }
 
@@ -48,6 +47,8 @@ pub struct Exported {
     pub photo: Option<Arc<[u8]>>,
     /// Its references: `<kind>/<system>|<value>`.
     pub named: HashMap<Reference, String>,
+    /// Number of its relationships from the first one on that leads to a record created later.
+    pub later_relationships: usize,
 }
 
 /// A page of an export.
@@ -56,8 +57,6 @@ pub struct ExportedPage {
     pub records: Vec<Exported>,
     /// The key of the last record that was checked; none at the end of the kind.
     pub last: Option<RecordId>,
-    /// True if relationships of the records are sent later.
-    pub has_later: bool,
 }
 
 /// Requested parts of the records.
@@ -92,14 +91,14 @@ pub async fn page(
     let mut last = None;
     let mut exported = Vec::with_capacity(found.len());
     let mut photo_bytes = 0_usize;
-    let mut has_later = false;
     for record in found {
         last = Some(record.place().1);
         if let Some(mut record) = as_of(registry, record, at).await? {
-            let is_split = wanted.part != ExportPart::Whole && split(&mut record, wanted.part);
-            has_later |= is_split;
-            if wanted.part == ExportPart::LaterRelationships && !is_split {
-                continue;
+            let later = later_relationships(&record);
+            let later_relationships = later.as_ref().map_or(0, |(_, later)| later.len());
+            if wanted.part == ExportPart::LaterRelationships {
+                let Some((tag, later)) = later else { continue };
+                record.put(tag, Some(Value::List(later)));
             }
             let photo = match record.photo().filter(|_| wanted.photos) {
                 Some(reference) => Some(photo::fetch(registry, reference).await?),
@@ -110,31 +109,27 @@ pub async fn page(
             for other in record.values().references() {
                 named.insert(*other, called(registry, *other, at).await?);
             }
-            exported.push(Exported { record, photo, named });
+            exported.push(Exported { record, photo, named, later_relationships });
         }
         if photo_bytes >= PAGE_PHOTO_BYTES {
             break;
         }
     }
-    Ok(ExportedPage { records: exported, last, has_later })
+    Ok(ExportedPage { records: exported, last })
 }
 
-/// Limits the relationships of a record to those of a part. Returns false if none leads to a later record.
-fn split(record: &mut ChangedRecord, part: ExportPart) -> bool {
+/// The relationships of a record from the first one on that leads to a record created later, and their field.
+fn later_relationships(record: &ChangedRecord) -> Option<(Tag, Vec<Value>)> {
     let (kind, id, _) = record.place();
     let tag = match kind {
         RecordKind::Individual => individual::RELATIONSHIP.tag(),
         RecordKind::Group => group::RELATIONSHIP.tag(),
-        RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return false,
+        RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return None,
     };
-    let Some(Value::List(relationships)) = record.values().value(tag) else { return false };
+    let Some(Value::List(relationships)) = record.values().value(tag) else { return None };
     let leads_to_later = |one: &Value| one.references().into_iter().any(|other| other.kind == kind && other.id > id);
-    let Some(first) = relationships.iter().position(leads_to_later) else { return false };
-    let (before, later) = relationships.split_at(first);
-    let chosen = if part == ExportPart::LaterRelationships { later } else { before };
-    let chosen = (!chosen.is_empty()).then(|| Value::List(chosen.to_vec()));
-    record.put(tag, chosen);
-    true
+    let first = relationships.iter().position(leads_to_later)?;
+    Some((tag, relationships.get(first..)?.to_vec()))
 }
 
 /// A record at a point in time; none if it was created later.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::run::LineResult;
 use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK, Work};
 use crate::client::spawn_uncancellable;
+use crate::codes::Held;
 use crate::consent::{self, ConsentDraft};
-use crate::edit::Editable;
+use crate::edit::{Editable, Shown};
 use crate::group::members::{MemberChange, change_member};
 use crate::group::{GroupDraft, GroupView};
 use crate::individual::IndividualView;
@@ -28,13 +29,16 @@ use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASON};
 use daftar_domain::record::{Fields, RecordId, RecordKind, VersionCondition};
 use daftar_domain::subject::SubjectReference;
-use daftar_domain::value::Values;
+use daftar_domain::value::{Reference, Value, Values};
 use daftar_store::RecordDetails;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
 /// Problem of a membership in a dry run that conflicts with its program, which is not evaluated.
 const DRY_RUN: &str = "a dry run";
+
+/// Number of owners of an identifier that are read: more than two former ones are ambiguous as well.
+const OWNERS_MAX: usize = 3;
 
 /// Attempts for a line whose program rule is rejected as busy, and the delay between them.
 const TRIES: u32 = 300;
@@ -92,29 +96,46 @@ impl Importer {
     }
 
     async fn write_line(&self, line: u64, read: BulkLine) -> LineResult {
-        let BulkLine { record, condition, on_existing } = read;
+        let BulkLine { mut record, condition, on_existing, later_relationships } = read;
         let existing = match on_existing {
             OnExisting::Reject => None,
-            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers | OnExisting::AddRelationships => {
-                self.existing(&record).await?
-            }
+            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
+            OnExisting::AddRelationships => self.record_of_addition(&record).await?,
         };
         let Some(existing) = existing else {
-            if on_existing == OnExisting::AddRelationships {
-                return Err(AppError::NotFound(record.kind()));
-            }
             let ctx = self.context(line, STATUS_CREATED);
+            if on_existing == OnExisting::AddRelationships {
+                return self.ended(&ctx, Err(AppError::NotFound(record.kind()))).await;
+            }
+            if later_relationships > 0 {
+                let first_later = record.relationships().len().saturating_sub(later_relationships);
+                record.truncate_relationships(first_later);
+            }
             let made = self.create(&ctx, record).await.map(|()| Done::Created);
             return self.ended(&ctx, dry_run(made, Done::Created)).await;
         };
         if on_existing == OnExisting::Skip {
             return Ok(Done::Skipped);
         }
+        let ctx = self.context(line, STATUS_OK);
         if is_of_dry_run(existing) {
             // The record of an earlier line does not exist in a dry run, so it cannot be compared.
-            return Ok(Done::Updated);
+            let resolved = match (record, on_existing) {
+                (BulkRecord::Individual(draft), OnExisting::AddRelationships) => {
+                    self.resolve_addition::<IndividualRecord>(&ctx, &draft.details).await
+                }
+                (BulkRecord::Group(draft), OnExisting::AddRelationships) => {
+                    self.resolve_addition::<GroupRecord>(&ctx, &draft.details).await
+                }
+                _ => Ok(()),
+            };
+            return self.ended(&ctx, resolved.map(|()| Done::Updated)).await;
         }
-        let ctx = self.context(line, STATUS_OK);
+        if later_relationships > 0 {
+            let first_later = record.relationships().len().saturating_sub(later_relationships);
+            let resolved = self.resolved_relationships(record.relationships(), first_later).await?;
+            record.truncate_relationships(resolved);
+        }
         let done = match (record, on_existing) {
             (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
             (BulkRecord::Individual(draft), OnExisting::AddRelationships) => {
@@ -306,9 +327,58 @@ impl Importer {
     where
         Fields<T>: Details + Into<RecordDetails>,
     {
-        let key = self.address(T::KIND, existing, &draft.identifiers).await?;
-        let has_changed = edit::add_relationships(ctx, &self.registry, (&key, condition), draft).await?;
+        let has_changed = edit::add_relationships(ctx, &self.registry, (existing, condition), draft).await?;
         Ok(if has_changed { Done::Updated } else { Done::Skipped })
+    }
+
+    /// Checks the relationships that a line adds to a record that does not exist outside of the dry run.
+    async fn resolve_addition<T: Editable>(
+        &self,
+        ctx: &OpContext,
+        draft: &Fields<T, CodeUri, IdentifierKey>,
+    ) -> Result<(), AppError> {
+        let known = (&Shown::default(), &Held::default());
+        edit::resolve_relationships(ctx, &self.registry, draft, known, None).await.map(drop)
+    }
+
+    /// The number of relationships whose records exist: those before `from`, which are not checked, and the ones after
+    /// it up to the first one whose record does not exist yet.
+    async fn resolved_relationships(
+        &self,
+        relationships: &[Value<CodeUri, IdentifierKey>],
+        from: usize,
+    ) -> Result<usize, AppError> {
+        for (at, relationship) in relationships.iter().enumerate().skip(from) {
+            for Reference { kind, id } in relationship.references() {
+                match self.found(*kind, id).await {
+                    Ok(None) => return Ok(at),
+                    // The update reports it, or the record displays that identifier already.
+                    Ok(Some(_)) | Err(AppError::Ambiguous) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(relationships.len())
+    }
+
+    /// The record to which a line adds relationships: the one with its open identifiers. If all of them have ended, the
+    /// one that had them: another record may have them now.
+    async fn record_of_addition(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
+        let (kind, all) = (record.kind(), record.identifiers());
+        let open: Vec<Identifier> = all.iter().filter(|identifier| identifier.is_open()).cloned().collect();
+        if !open.is_empty() {
+            return self.carrier(kind, &open).await;
+        }
+        let mut former = BTreeSet::new();
+        for identifier in all {
+            let owners = self.registry.store.identifier_owners(kind, &identifier.key, OWNERS_MAX).await?;
+            former.extend(owners.into_iter().filter(|owner| !owner.is_open).map(|owner| owner.id));
+        }
+        let mut former = former.into_iter();
+        match (former.next(), former.next()) {
+            (only, None) => Ok(only),
+            (_, Some(_)) => Err(AppError::Ambiguous),
+        }
     }
 
     /// Adds the individuals that are not members already.
