@@ -158,7 +158,7 @@ fn a_line_adds_relationships_and_changes_nothing_else() {
     let finished = import(app.data_dir(), &file, &[]);
     assert_eq!((finished.code, counts(&finished)), (REJECTS, [15, 2, 3, 0, 10]), "{finished:?}");
     let expected = [
-        (6, "", "not_found"),
+        (6, "identifier", "not_found"),
         (7, "relationship[0].target.reference", "unresolved_reference"),
         (8, "relationship[0].target.reference", "self_reference"),
         (9, "relationship", "too_many"),

@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_beside_and_after_a_truncated_part_remain() {
+    fn parts_before_and_after_a_truncated_part_remain() {
         let mut parts = vec![part(None, 0..1)];
         parts.extend((1..DEPTH_MAX + 2).map(|at| part(Some(at - 1), 0..1)));
         parts.extend([part(Some(DEPTH_MAX - 2), 1..2), part(Some(DEPTH_MAX - 1), 1..2), part(Some(0), 2..3)]);

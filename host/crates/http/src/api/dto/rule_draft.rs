@@ -107,7 +107,7 @@ fn cases(value: Value, problems: &mut Problems) -> Option<String> {
     Some(json)
 }
 
-/// A draft in a list. Its body is built while it is written: the test cases of 64 KiB of JSON take up to 6 MB of
+/// A draft in a list. Its body is built while it is written: test cases of 64 KiB of JSON need 6 MB of
 /// memory, and a list has many drafts.
 pub struct Listed<'a>(pub &'a RuleDraft);
 
