@@ -170,6 +170,8 @@ fn codes_of_open_vocabularies_are_numbered_while_a_plugin_is_compiled() {
         TestApp::builder().call_ms("open-occupation", 20_000).compiling_engines_later(&compiler.program()).start();
     let [open, other] = [artifacts::fixture("open-occupation"), artifacts::module("language-tag")];
     let [open, other] = [open, other].map(|file| fs::read(file).unwrap());
+    // The pack with the same vocabulary.
+    drop(app.admin().request("DELETE", "/plugins/isco-08").send().expect(204));
     drop(app.admin().install(&open).expect(201));
     let client = app.client(&["individual:all"]);
     drop(with_new_code(&client, "1", "FARM+FISH").expect(201));
