@@ -434,14 +434,6 @@ enum Work {
 }
 
 impl PreparedWork {
-    /// True if the line searches for its own record before it writes.
-    fn looks(&self) -> bool {
-        match &self.work {
-            Work::Write(_) => false,
-            Work::Line(line) => line.on_existing != OnExisting::Reject,
-        }
-    }
-
     /// True if the line adds members to a group, which is idempotent.
     fn adds_members(&self) -> bool {
         matches!(&self.work, Work::Line(line) if line.on_existing == OnExisting::AddMembers)

@@ -195,7 +195,9 @@ fn additions_find_the_record_whose_identifiers_were_reissued() {
     let mut former = addition("Individual", "A", &[related("Individual", "B", "child")]);
     former["identifier"] = json!([ended("A")]);
     let file = lines(folder.path(), "fill.ndjson", &[&people[..], &[former]].concat());
-    assert_eq!(counts(&import(first.data_dir(), &file, &[]).expect_success()), [6, 4, 2, 0, 0]);
+    for more in [&["--dry-run"][..], &[]] {
+        assert_eq!(counts(&import(first.data_dir(), &file, more).expect_success()), [6, 4, 2, 0, 0]);
+    }
     let export = |app: &TestApp, name: &str| {
         let file = folder.path().join(name);
         drop(run(app.data_dir(), &["export", file.to_str().unwrap()]).expect_success());
@@ -214,4 +216,10 @@ fn additions_find_the_record_whose_identifiers_were_reissued() {
     );
     let dry_run = import(second.data_dir(), &gone, &["--dry-run"]);
     assert_eq!((dry_run.code, counts(&dry_run)), (REJECTS, [2, 1, 0, 0, 1]), "{dry_run:?}");
+    // A record with some of the identifiers is another one.
+    let mut other = addition("Individual", "B2", &[related("Individual", "A", "spouse")]);
+    other["identifier"] = json!([{"system": NATIONAL_ID, "value": "B2"}, {"system": NATIONAL_ID, "value": "7"}]);
+    let other = lines(folder.path(), "other.ndjson", &[other]);
+    assert_eq!(import(second.data_dir(), &other, &[]).code, REJECTS);
+    assert_eq!(rejects(&other), [(1, vec![("identifier".to_owned(), "not_found".to_owned())])]);
 }

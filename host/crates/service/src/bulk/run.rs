@@ -6,7 +6,7 @@
 //! **Invariant:** an error that is not caused by a line stops the run: writes in progress complete, and no more begin.
 //!
 //! **Invariant:** lines of one kind begin in their order. A line waits for every earlier line of the window that it
-//! refers to. If it searches for its own record, it also waits for earlier lines with the same name.
+//! refers to, and for earlier lines with the same name.
 //!
 //! **Invariant:** no line resolves to a record of a later line: if a line of another kind began before it, it waits
 //! for that line, and is rejected if that line created the record.
@@ -130,9 +130,8 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
     }
 
     fn push_work(&mut self, line: (u64, usize), prepared: PreparedWork) -> u64 {
-        let looks = prepared.looks();
         let PreparedWork { kind, names, work } = prepared;
-        self.window.push(line, kind, names, looks, work)
+        self.window.push(line, kind, names, work)
     }
 
     /// Begins the lines that may begin. Each is polled immediately, so that they reach the store in this order.
@@ -231,15 +230,8 @@ impl<W> Window<W> {
         self.slots.push_back(Slot { line, bytes: 0, lane: 0, own, after, unknown, state });
     }
 
-    /// Adds a line. `looks` is true if it searches for its own record before it writes.
-    pub(super) fn push(
-        &mut self,
-        (line, bytes): (u64, usize),
-        kind: RecordKind,
-        names: Names,
-        looks: bool,
-        work: W,
-    ) -> u64 {
+    /// Adds a line.
+    pub(super) fn push(&mut self, (line, bytes): (u64, usize), kind: RecordKind, names: Names, work: W) -> u64 {
         let place = self.first + self.slots.len() as u64;
         let mut after = Vec::new();
         let mut unknown = Vec::new();
@@ -250,8 +242,7 @@ impl<W> Window<W> {
             }
         }
         for name in &names.own {
-            let earlier = self.brought.insert(*name, place);
-            after.extend(earlier.filter(|_| looks));
+            after.extend(self.brought.insert(*name, place));
         }
         let lane = kind.place();
         if let Some(waiting) = self.lanes.get_mut(lane) {
@@ -373,9 +364,9 @@ mod tests {
     fn a_group_waits_for_its_members_and_people_continue() {
         let [a, b, g] = some_names();
         let mut window = Window::new();
-        window.push((1, 10), Individual, names(&[a], &[]), false, ());
-        window.push((2, 10), Group, names(&[g], &[a]), false, ());
-        window.push((3, 10), Individual, names(&[b], &[]), false, ());
+        window.push((1, 10), Individual, names(&[a], &[]), ());
+        window.push((2, 10), Group, names(&[g], &[a]), ());
+        window.push((3, 10), Individual, names(&[b], &[]), ());
         assert_eq!(ready(&mut window), [1, 3]);
         assert_eq!(ready(&mut window), [0_u64; 0]);
         window.finish(2, Ok(Done::Created));
@@ -393,9 +384,9 @@ mod tests {
     fn a_line_never_finds_the_record_of_a_later_line() {
         let [a, x, g] = some_names();
         let mut window = Window::new();
-        window.push((1, 1), Individual, names(&[x], &[]), false, ());
-        window.push((2, 1), Group, names(&[g], &[x, a]), false, ());
-        window.push((3, 1), Individual, names(&[a], &[]), false, ());
+        window.push((1, 1), Individual, names(&[x], &[]), ());
+        window.push((2, 1), Group, names(&[g], &[x, a]), ());
+        window.push((3, 1), Individual, names(&[a], &[]), ());
         assert_eq!(ready(&mut window), [1, 3]);
         window.finish(0, Ok(Done::Created));
         assert!(window.next_ready().is_none(), "it is not known yet whether line 3 makes its record");
@@ -404,18 +395,17 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_for_its_own_record_waits_for_an_earlier_line_of_that_name() {
-        let [a] = some_names();
+    fn a_line_waits_for_an_earlier_line_of_that_name() {
+        let [a, b] = some_names();
         let mut window = Window::new();
-        window.push((1, 1), Individual, names(&[a], &[]), true, ());
-        window.push((2, 1), Individual, names(&[a], &[]), true, ());
+        window.push((1, 1), Individual, names(&[a], &[]), ());
+        window.push((2, 1), Individual, names(&[a, b], &[]), ());
+        window.push((3, 1), Individual, names(&[b], &[]), ());
         assert_eq!(ready(&mut window), [1]);
         window.finish(0, Ok(Done::Created));
         assert_eq!(ready(&mut window), [2]);
-        let mut window = Window::new();
-        window.push((1, 1), Individual, names(&[a], &[]), false, ());
-        window.push((2, 1), Individual, names(&[a], &[]), false, ());
-        assert_eq!(ready(&mut window), [1, 2], "the store refuses the second one");
+        window.finish(1, Ok(Done::Created));
+        assert_eq!(ready(&mut window), [3]);
     }
 
     #[test]

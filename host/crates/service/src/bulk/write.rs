@@ -37,9 +37,6 @@ use daftar_vocabulary::LanguagePreference;
 /// Problem of a membership in a dry run that conflicts with its program, which is not evaluated.
 const DRY_RUN: &str = "a dry run";
 
-/// Number of owners of an identifier that are read: more than two former ones are ambiguous as well.
-const OWNERS_MAX: usize = 3;
-
 /// Attempts for a line whose program rule is rejected as busy, and the delay between them.
 const TRIES: u32 = 300;
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
@@ -327,7 +324,8 @@ impl Importer {
     where
         Fields<T>: Details + Into<RecordDetails>,
     {
-        let has_changed = edit::add_relationships(ctx, &self.registry, (existing, condition), draft).await?;
+        let has_changed =
+            edit::add_relationships(ctx, &self.registry, (existing, condition), draft, self.is_dry_run).await?;
         Ok(if has_changed { Done::Updated } else { Done::Skipped })
     }
 
@@ -361,20 +359,32 @@ impl Importer {
         Ok(relationships.len())
     }
 
-    /// The record to which a line adds relationships: the one with its open identifiers. If all of them have ended, the
-    /// one that had them: another record may have them now.
+    /// The record to which a line adds relationships: the one with all its open identifiers. If all identifiers have
+    /// ended, the one that had them: another record may have them now.
     async fn record_of_addition(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
         let (kind, all) = (record.kind(), record.identifiers());
-        let open: Vec<Identifier> = all.iter().filter(|identifier| identifier.is_open()).cloned().collect();
-        if !open.is_empty() {
-            return self.carrier(kind, &open).await;
+        let open: Vec<&Identifier> = all.iter().filter(|identifier| identifier.is_open()).collect();
+        if let Some((first, others)) = open.split_first() {
+            let found = self.found(kind, &first.key).await?;
+            for other in others {
+                if self.found(kind, &other.key).await? != found {
+                    return Ok(None);
+                }
+            }
+            return Ok(found);
         }
-        let mut former = BTreeSet::new();
+        let mut former: Option<BTreeSet<RecordId>> = None;
         for identifier in all {
-            let owners = self.registry.store.identifier_owners(kind, &identifier.key, OWNERS_MAX).await?;
-            former.extend(owners.into_iter().filter(|owner| !owner.is_open).map(|owner| owner.id));
+            let owners = self.registry.store.identifier_owners(kind, &identifier.key, identifiers::OWNERS_MAX).await?;
+            if let Some(owner) = owners.iter().find(|owner| is_of_dry_run(owner.id)) {
+                // A dry run knows one owner of an identifier.
+                return Ok(Some(owner.id));
+            }
+            let ended: BTreeSet<RecordId> =
+                owners.into_iter().filter(|owner| !owner.is_open).map(|owner| owner.id).collect();
+            former = Some(former.map_or_else(|| ended.clone(), |before| &before & &ended));
         }
-        let mut former = former.into_iter();
+        let mut former = former.unwrap_or_default().into_iter();
         match (former.next(), former.next()) {
             (only, None) => Ok(only),
             (_, Some(_)) => Err(AppError::Ambiguous),
